@@ -1,0 +1,87 @@
+"""The ΔH protocol: what every host asks of a Hamiltonian, and the choice of who answers.
+
+A flip is a site `(row, col)` and the id copied into it. Energies are in units of the training temperature's energy
+scale (docs/conventions.md); hosts convert.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import UserError
+
+if TYPE_CHECKING:
+    from .artifact import Artifact
+    from .state import CellState
+
+Term = Literal["full", "neural", "symbolic"]
+
+
+class Energy(NamedTuple):
+    """w_S·H_S and w_NN·H_NN."""
+
+    symbolic: float
+    neural: float
+
+    @property
+    def total(self) -> float:
+        return self.symbolic + self.neural
+
+
+class DeltaBackend(Protocol):
+    """Keeps the current state and answers for it; `term` selects which part of H `delta` returns."""
+
+    name: str
+    term: Term
+
+    def reset(self, state: CellState) -> None: ...
+
+    def state(self) -> CellState: ...
+
+    def energy(self) -> Energy: ...
+
+    def delta(self, row: int, col: int, new_id: int) -> float:
+        """ΔH of one flip of the current state, in the selected term."""
+        ...
+
+    def deltas(self, rows: ArrayLike, cols: ArrayLike, new_ids: ArrayLike) -> NDArray[np.float64]:
+        """ΔH of independent flips of the current state, `[n, 2]`: symbolic and neural part."""
+        ...
+
+    def commit(self, row: int, col: int, new_id: int) -> None:
+        """Apply one flip."""
+        ...
+
+    def change_pixels(self, rows: ArrayLike, cols: ArrayLike, new_ids: ArrayLike) -> None:
+        """Apply many pixels at once: a division, a death, a layout."""
+        ...
+
+    def set_type(self, cell: int, cell_type: int) -> None:
+        """Change a cell's type; an id that does not exist yet appears, type −1 removes one without pixels."""
+        ...
+
+
+def open_backend(artifact: Artifact, state: CellState, *, term: Term = "full", prefer: str | None = None) -> DeltaBackend:
+    """The back end that serves this model: the engine where it can, ONNX Runtime otherwise.
+
+    `prefer` forces "engine" or "onnxruntime".
+    """
+    artifact.check_state(state)
+    choice = prefer or ("engine" if artifact.engine_serves else "onnxruntime")
+    if choice == "engine":
+        if not artifact.engine_serves:
+            raise UserError(
+                f"The engine does not serve the architecture {artifact.metadata.architecture!r}: use the back end "
+                "'onnxruntime'."
+            )
+        from .backends.engine import EngineBackend
+
+        return EngineBackend(artifact, state, term=term)
+    if choice == "onnxruntime":
+        from .backends.onnxruntime import OnnxRuntimeBackend
+
+        return OnnxRuntimeBackend(artifact, state, term=term)
+    raise UserError(f"There is no back end {choice!r}: choose 'engine' or 'onnxruntime'.")
