@@ -1,0 +1,69 @@
+// A Hamiltonian as data: types, boundary, terms and their weights, exactly as docs/artifact.md has them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ncpm {
+
+struct Tensor {
+  // ONNX data types; `symbolic.*` and `neural.weight` are Double, all other `neural.*` are Float.
+  enum class Type : std::uint8_t { Float = 1, Double = 11 };
+
+  Type type = Type::Float;
+  std::vector<std::int64_t> shape;  // row-major; empty for a scalar
+  std::vector<float> floats;        // filled if type == Float
+  std::vector<double> doubles;      // filled if type == Double
+
+  std::size_t size() const { return type == Type::Float ? floats.size() : doubles.size(); }
+};
+
+using Weights = std::map<std::string, Tensor>;  // ascending bytes of the name: the hash's order
+
+// The network's sizes. Shapes of all its weights were checked against them when the Model was made.
+struct NeuralSpec {
+  std::string kind;  // "nh", "local_nh", "nh_cnn" or "cnn"; the engine computes the first two
+  int stride = 1;
+  std::vector<int> widths;  // one per NH layer; layer 0 receives widths[0] channels from the embedding
+  std::vector<int> pools;   // one per NH layer; all 1 for local_nh
+  bool circular = false;    // padding of the 3x3 convolutions on the coarse lattice, else zeros
+  int project = 0;          // P: channels of `project` (nh), hidden units of the heads (local_nh)
+  std::vector<int> mlp;     // sizes of the dense head's entries (nh)
+};
+
+struct Model {
+  std::string metadata;  // the JSON text it came with
+  std::string name;
+  std::vector<std::string> type_names;  // the first is the medium
+  bool periodic = true;
+  bool forbids_extinction = false;  // as in training; a State may override
+  double temperature = 1.0;         // of training
+  int fixed_cells = 0;              // 0: any number
+  int fixed_height = 0;             // 0: any lattice
+  int fixed_width = 0;
+  bool has_symbolic = false;
+  std::optional<NeuralSpec> neural;
+  Weights weights;
+
+  int types() const { return static_cast<int>(type_names.size()); }
+
+  // A weight by its full name, such as "neural.layers.0.phi0.weight". Throws Error where it is missing.
+  const Tensor& weight(const std::string& key) const;
+  bool has(const std::string& key) const { return weights.count(key) != 0; }
+  double scalar(const std::string& key, double otherwise) const;
+
+  // Whether the engine itself can compute the neural part (none, nh or local_nh).
+  bool covered() const { return !neural || neural->kind == "nh" || neural->kind == "local_nh"; }
+};
+
+// Reads and checks the description and the weights; throws Error with one sentence.
+std::shared_ptr<const Model> make_model(const std::string& metadata_json, Weights weights);
+
+// Reads the artifact: make_model, the weights' hash, the metadata's copy of the symbolic parameters.
+std::shared_ptr<const Model> load_model(const std::string& path);
+
+}  // namespace ncpm
