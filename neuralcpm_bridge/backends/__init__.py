@@ -1,0 +1,1 @@
+"""The back ends of the ΔH protocol."""

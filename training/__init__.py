@@ -1,0 +1,1 @@
+"""Training of cellular Potts Hamiltonians in PyTorch, and their export."""

@@ -1,0 +1,21 @@
+"""The Hamiltonians of the paper and the Local Neural Hamiltonian, one term one class."""
+
+from .hamiltonian import Energies, Hamiltonian, Symbolic
+from .networks import ConvNetwork, LocalNeuralHamiltonian, NeuralHamiltonian, build_network
+from .presets import PRESETS, make_preset
+from .terms import Contact, ExternalPotential, Volume
+
+__all__ = [
+    "PRESETS",
+    "Contact",
+    "ConvNetwork",
+    "Energies",
+    "ExternalPotential",
+    "Hamiltonian",
+    "LocalNeuralHamiltonian",
+    "NeuralHamiltonian",
+    "Symbolic",
+    "Volume",
+    "build_network",
+    "make_preset",
+]
