@@ -25,6 +25,7 @@ from neuralcpm_bridge.errors import UserError
 from .hamiltonians import Contact, ExternalPotential, Hamiltonian, Symbolic, Volume, build_network
 from .hamiltonians.networks import ConvBlock, ConvNetwork, NeuralHamiltonian, NHLayer, ResidualLinear
 from .hamiltonians.presets import LATTICES, NETWORKS
+from .hamiltonians.terms import Positive
 
 Experiment = Literal["exp1", "exp2"]
 EXPERIMENTS: dict[str, str] = {"exp1": "mnist", "exp2": "bipolar"}
@@ -63,7 +64,7 @@ def import_reference(path: str | Path, experiment: str, model: str) -> Hamiltoni
                     f"{path} weighs its symbolic part with {symbolic_weight:g}, but contact and volume energies need "
                     "a positive weight: this training run did not end in a usable model."
                 )
-            symbolic.weight = type(symbolic.weight)(torch.tensor(symbolic_weight), trainable=True)
+            symbolic.weight = Positive(torch.tensor(symbolic_weight, dtype=torch.float64))
         if weight <= 0:  # only the product with the network counts, and weights here are positive
             with torch.no_grad():
                 network.out.weight.mul_(weight)

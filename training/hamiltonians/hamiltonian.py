@@ -39,8 +39,8 @@ class Symbolic(nn.Module):
     ) -> None:
         super().__init__()
         self.contact, self.volume, self.external = contact, volume, external
-        self.weight = Positive(torch.tensor(float(weight)), trainable=train_weight)
-        self.offset = nn.Parameter(torch.tensor(float(offset)), requires_grad=False)
+        self.weight = Positive(torch.tensor(weight, dtype=torch.float64), trainable=train_weight)
+        self.offset = nn.Parameter(torch.tensor(offset, dtype=torch.float64), requires_grad=False)
 
     @property
     def terms(self) -> set[str]:
@@ -79,7 +79,8 @@ class Hamiltonian(nn.Module):
         self.symbolic, self.network = symbolic, network
         self.network_weight = None
         if network is not None:
-            self.network_weight = Positive(torch.tensor(float(network_weight)), trainable=train_network_weight)
+            weight = torch.tensor(network_weight, dtype=torch.float64)
+            self.network_weight = Positive(weight, trainable=train_network_weight)
 
     @property
     def architecture(self) -> str:

@@ -1,0 +1,69 @@
+"""A ΔH back end from full energies: keeps the state, asks for the energies of changed copies in batches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..delta import Energy, Term
+from ..state import CellState
+
+BATCH_SITES = 2_000_000
+"""Sites × cells per evaluation: bounds the memory of a batch of proposals."""
+
+
+class FullEnergyBackend(ABC):
+    """Exact for any Hamiltonian, at the price of a whole energy per proposal."""
+
+    name: str
+
+    def __init__(self, state: CellState, term: Term) -> None:
+        self.term: Term = term
+        self.reset(state)
+
+    @abstractmethod
+    def energies(self, ids: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.float64]:
+        """ids `[n, H, W]`, types `[n, C]` → symbolic and neural part `[n, 2]`."""
+
+    def reset(self, state: CellState) -> None:
+        self._ids, self._types = state.ids.astype(np.int64), state.types.astype(np.int64)
+        self._current = self._of(self._ids[None])[0]
+
+    def state(self) -> CellState:
+        return CellState(self._ids, self._types)
+
+    def energy(self) -> Energy:
+        return Energy(*map(float, self._current))
+
+    def delta(self, row: int, col: int, new_id: int) -> float:
+        symbolic, neural = map(float, self.deltas([row], [col], [new_id])[0])
+        return {"full": symbolic + neural, "symbolic": symbolic, "neural": neural}[self.term]
+
+    def deltas(self, rows: ArrayLike, cols: ArrayLike, new_ids: ArrayLike) -> NDArray[np.float64]:
+        rows, cols, new_ids = np.asarray(rows), np.asarray(cols), np.asarray(new_ids)
+        batch = max(1, BATCH_SITES // (self._ids.size * self._types.size))
+        parts = [np.empty((0, 2))]
+        for start in range(0, rows.size, batch):
+            chosen = slice(start, start + batch)
+            changed = np.repeat(self._ids[None], rows[chosen].size, axis=0)
+            changed[np.arange(len(changed)), rows[chosen], cols[chosen]] = new_ids[chosen]
+            parts.append(self._of(changed) - self._current)
+        return np.concatenate(parts)
+
+    def commit(self, row: int, col: int, new_id: int) -> None:
+        self.change_pixels([row], [col], [new_id])
+
+    def change_pixels(self, rows: ArrayLike, cols: ArrayLike, new_ids: ArrayLike) -> None:
+        self._ids[np.asarray(rows), np.asarray(cols)] = new_ids
+        self._current = self._of(self._ids[None])[0]
+
+    def set_type(self, cell: int, cell_type: int) -> None:
+        if cell >= self._types.size:
+            self._types = np.concatenate([self._types, np.full(cell + 1 - self._types.size, -1)])
+        self._types[cell] = cell_type
+        self.reset(self.state())
+
+    def _of(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self.energies(ids, np.repeat(self._types[None], len(ids), axis=0))

@@ -1,0 +1,59 @@
+"""The command `neuralcpm`: thin verbs over the packages."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import click
+import typer
+
+from ..errors import UserError
+from . import doctor, model
+
+app = typer.Typer(
+    name="neuralcpm",
+    help="Learned cellular Potts energies for CompuCell3D, Morpheus and an embedded host.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(model.info)
+app.command()(model.energy)
+app.command()(model.verify)
+app.command("import-reference")(model.import_reference)
+app.command()(doctor.doctor)
+
+
+def main() -> None:
+    """Run a verb; a user's mistake is one sentence and exit code 2, a bug of ours a sentence and a log."""
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    try:
+        return app(arguments, standalone_mode=False) or 0
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        return _refuse(f"{error.format_message().rstrip('.')}: see neuralcpm --help.")
+    except UserError as error:
+        return _refuse(str(error))
+    except (KeyboardInterrupt, click.Abort):
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Exception as error:
+        log = Path(tempfile.mkstemp(prefix="neuralcpm-", suffix=".log")[1])
+        log.write_text(traceback.format_exc())
+        print(f"neuralcpm: unexpected {type(error).__name__}: {error} (details in {log})", file=sys.stderr)
+        return 1
+
+
+def _refuse(sentence: str) -> int:
+    print(f"neuralcpm: {' '.join(sentence.split())}", file=sys.stderr)
+    return 2

@@ -1,0 +1,101 @@
+"""What is installed, which hosts are found, and what to do about what is missing."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Finding(NamedTuple):
+    what: str
+    found: str
+    advice: str = ""
+
+
+def doctor() -> None:
+    """What is installed, which hosts and providers are found, what to do about what is missing."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", "found", "what to do", title="neuralcpm doctor", title_justify="left")
+    for finding in [*package_findings(), *engine_findings(), *runtime_findings(), *host_findings()]:
+        table.add_row(finding.what, finding.found, finding.advice)
+    Console().print(table)
+
+
+def package_findings() -> list[Finding]:
+    from .. import __version__
+
+    findings = [Finding("neuralcpm-bridge", f"{__version__} on Python {platform.python_version()}, {platform.platform()}")]
+    for package, advice in {
+        "numpy": "pip install numpy",
+        "lxml": "pip install lxml",
+        "torch": "only for training and verify: pip install 'neuralcpm-bridge[train]'",
+        "onnx": "only for training and export: pip install 'neuralcpm-bridge[train]'",
+    }.items():
+        present = importlib.util.find_spec(package) is not None
+        findings.append(Finding(package, importlib.metadata.version(package) if present else "missing", "" if present else advice))
+    return findings
+
+
+def engine_findings() -> list[Finding]:
+    from ..library import engine_header, engine_isa, engine_library
+
+    return [
+        Finding("engine", f"instruction set {engine_isa()}"),
+        Finding("engine library", str(engine_library())),
+        Finding("C header", str(engine_header())),
+    ]
+
+
+def runtime_findings() -> list[Finding]:
+    from ..backends.onnxruntime import runtime
+    from ..errors import UserError
+
+    try:
+        module = runtime()
+    except UserError:
+        return [Finding("onnxruntime", "missing", "only for CNN models: pip install 'neuralcpm-bridge[cpu]' or [gpu]")]
+    providers = ", ".join(p.removesuffix("ExecutionProvider") for p in module.get_available_providers())
+    return [Finding("onnxruntime", f"{module.__version__}, providers {providers}")]
+
+
+def host_findings() -> list[Finding]:
+    return [cc3d_finding(), morpheus_finding()]
+
+
+def cc3d_finding() -> Finding:
+    advice = "install CompuCell3D and set NEURALCPM_CC3D_PYTHON to the Python that imports cc3d"
+    interpreter = os.environ.get("NEURALCPM_CC3D_PYTHON")
+    if interpreter is None and importlib.util.find_spec("cc3d") is not None:
+        return Finding("CompuCell3D", "importable here")
+    if interpreter is None:
+        return Finding("CompuCell3D", "not found", advice)
+    script = "import cc3d; print('cc3d', cc3d.__version__)\ntry:\n import neuralcpm_bridge\n print('bridge')\nexcept ImportError:\n pass"
+    said = _ask([interpreter, "-c", script])
+    versions = [line.split()[1] for line in said.splitlines() if line.startswith("cc3d ")]
+    if not versions:
+        return Finding("CompuCell3D", f"{interpreter} does not import cc3d", advice)
+    missing = "" if "bridge" in said.split() else f"{interpreter} -m pip install neuralcpm-bridge"
+    return Finding("CompuCell3D", f"{versions[0]} at {interpreter}", missing)
+
+
+def morpheus_finding() -> Finding:
+    binary = os.environ.get("NEURALCPM_MORPHEUS") or shutil.which("morpheus")
+    if binary is None or not Path(binary).is_file():
+        return Finding("Morpheus", "not found", "install Morpheus and set NEURALCPM_MORPHEUS to its binary")
+    version = next((line for line in _ask([binary, "--version"]).splitlines() if "ersion" in line or "Morpheus" in line), "")
+    return Finding("Morpheus", f"{version.strip() or 'found'} at {binary}")
+
+
+def _ask(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""

@@ -1,0 +1,171 @@
+"""Verbs about one model file: info, energy, verify, import-reference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (model.onnx).", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
+def info(model: Model, as_json: Json = False) -> None:
+    """What a model file holds: types, lattice, parameters, receptive field, provenance."""
+    from ..artifact import load_artifact
+
+    artifact = load_artifact(model)
+    if as_json:
+        print(artifact.metadata.model_dump_json(exclude={"examples"}))
+        return
+    _print_info(artifact)
+
+
+def energy(
+    model: Model,
+    states: Annotated[Path, typer.Argument(metavar="STATES", help="Data set (.npz).", show_default=False)],
+    as_json: Json = False,
+) -> None:
+    """The energy of every state of a data set, and its symbolic and neural parts."""
+    from ..artifact import load_artifact
+    from ..delta import open_backend
+    from ..snapshots import load_snapshots
+
+    artifact = load_artifact(model)
+    snapshots = load_snapshots(states, artifact)
+    backend = open_backend(artifact, snapshots[0])
+    parts = []
+    for state in snapshots:
+        backend.reset(state)
+        parts.append(backend.energy())
+    if as_json:
+        columns = {"energy": [p.total for p in parts], "symbolic": [p.symbolic for p in parts]}
+        print(json.dumps(columns | {"neural": [p.neural for p in parts]}))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("state", "energy", "symbolic", "neural", title=f"{artifact.metadata.name} on {backend.name}")
+    for number, part in enumerate(parts):
+        table.add_row(str(number), *(f"{value:.6g}" for value in (part.total, part.symbolic, part.neural)))
+    Console().print(table)
+
+
+def verify(
+    model: Model,
+    states: Annotated[Path | None, typer.Option(help="Data set to verify on; else the model's own examples.")] = None,
+    flips: Annotated[int, typer.Option(min=1, help="Random flips to compare.")] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the random flips.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Compare every back end with float64 torch on random flips; exit code 1 if one disagrees."""
+    from ..artifact import load_artifact
+    from ..errors import UserError
+
+    try:
+        from training.verify import verify_backends
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"verify compares with torch, but {error.name} is not installed: run pip install 'neuralcpm-bridge[train]'."
+        ) from None
+    from ..snapshots import load_snapshots
+
+    artifact = load_artifact(model)
+    chosen = list(load_snapshots(states, artifact)) if states else [e.state() for e in artifact.metadata.examples]
+    report = verify_backends(artifact, chosen, flips, seed)
+    if as_json:
+        print(json.dumps(report))
+    else:
+        _print_verification(artifact.metadata.name, report)
+    if not report["ok"]:
+        raise typer.Exit(1)
+
+
+def import_reference(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Weights saved by the paper's authors (.eqx).")],
+    experiment: Annotated[str, typer.Option(help="exp1 (Cellular MNIST) or exp2 (bi-polar).")],
+    model: Annotated[
+        str, typer.Option(help="cellsort_baseline, external_field_baseline, conv_ham, shallow_nh, nh or nch.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
+) -> None:
+    """Turn weights of the paper's authors into a model file."""
+    from ..errors import UserError
+
+    try:
+        from training.export import export
+        from training.reference import import_reference, lattice_of
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"import-reference needs {error.name}, which is not installed: run pip install 'neuralcpm-bridge[train]'."
+        ) from None
+    hamiltonian = import_reference(file, experiment, model)
+    provenance = {"source": f"{experiment} {model} of the paper's authors", "file": file.name}
+    artifact = export(
+        hamiltonian, output, name=f"{experiment}_{model}", lattice=lattice_of(experiment), training=provenance
+    )
+    print(f"Wrote {output}: {artifact.metadata.architecture}, {artifact.metadata.parameters:,} parameters.")
+
+
+def _print_info(artifact: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    meta = artifact.metadata
+    lattice = f"trained on {meta.lattice[0]}×{meta.lattice[1]}" if meta.lattice else "any"
+    if meta.fixed_lattice:
+        lattice = f"fixed to {meta.fixed_lattice[0]}×{meta.fixed_lattice[1]}"
+    cells = f"fixed to {meta.fixed_cells}" if meta.fixed_cells else "any" + (f" (trained with {meta.cells})" if meta.cells else "")
+    field = "the whole lattice" if meta.receptive_field is None else f"{meta.receptive_field} sites across"
+    table = Table(show_header=False, title=f"{meta.name} (format {meta.format})", title_justify="left")
+    rows = {
+        "architecture": meta.architecture,
+        "parameters": f"{meta.parameters:,}",
+        "types": ", ".join(meta.types),
+        "lattice": f"{lattice}, {meta.boundary} boundary",
+        "ids": cells,
+        "receptive field": field,
+        "temperature": f"{meta.temperature:g}",
+        "convention": meta.convention,
+        "last pixel": "never taken in training" if meta.extinction else "may be taken",
+        "served by": "engine, ONNX Runtime" if artifact.engine_serves else "ONNX Runtime",
+        "size": f"{artifact.size_bytes / 1024:.0f} KiB, hash {meta.weights_hash[:12]}…",
+        "training": ", ".join(f"{key}: {value}" for key, value in meta.training.items()) or "–",
+    }
+    for key, value in rows.items():
+        table.add_row(key, str(value))
+    if meta.symbolic:
+        table.add_row("symbolic part", _symbolic_text(meta))
+    if meta.neural:
+        sizes = {"widths": meta.neural.widths, "pools": meta.neural.pools, "blocks": meta.neural.conv_widths}
+        shown = ", ".join(f"{key} {'-'.join(map(str, value))}" for key, value in sizes.items() if value)
+        table.add_row("network", f"w_NN {meta.neural.weight:.4g}, stride {meta.neural.stride}, {shown}, {meta.neural.padding} padding")
+    Console().print(table)
+
+
+def _symbolic_text(meta: Any) -> str:
+    lines = [f"w_S {meta.symbolic.weight:.4g}"]
+    for term, values in meta.symbolic.terms.items():
+        for key, value in values.items():
+            if term == "contact":
+                names = meta.types
+                lines += [
+                    f"J({names[a]}, {names[b]}) {value[a][b]:.4g}" for a in range(len(names)) for b in range(max(a, 1), len(names))
+                ]
+            else:
+                lines.append(f"{term} {key} {np.array2string(np.array(value), precision=4)}")
+    return "\n".join(lines)
+
+
+def _print_verification(name: str, report: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("back end", "max |error| of ΔH", "mean |Δp(accept)|", title=f"{name}: {report['flips']} flips against float64 torch")
+    for backend, values in report["backends"].items():
+        table.add_row(backend, f"{values['max_abs_error']:.2e}", f"{values['decision_mismatch']:.2e}")
+    Console().print(table)
+    print("agreed" if report["ok"] else "DISAGREED: do not use this model, export it again")
