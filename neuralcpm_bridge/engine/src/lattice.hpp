@@ -31,8 +31,7 @@ struct Offset {
 inline constexpr Offset kMoore[8] = {{-1, -1}, {-1, 0}, {-1, 1}, {0, -1}, {0, 1}, {1, -1}, {1, 0}, {1, 1}};
 inline constexpr int kVonNeumann[4] = {1, 3, 4, 6};
 
-// The site `offset` away, or -1 where a free boundary ends the lattice. On a periodic lattice that is
-// one or two sites across several offsets reach the same site, or the site itself: each counts.
+// The site `offset` away, or -1 where a free boundary ends the lattice.
 inline int neighbour(const Lattice& lattice, int row, int col, Offset offset) {
   int r = row + offset.row;
   int c = col + offset.col;
@@ -45,7 +44,8 @@ inline int neighbour(const Lattice& lattice, int row, int col, Offset offset) {
   return r * lattice.width + c;
 }
 
-// Writes the existing Moore neighbours of `site` to `out` and returns how many there are.
+// Writes the Moore neighbours of `site` to `out` and returns how many there are. On a periodic lattice one or
+// two sites across, several offsets reach the same site and each counts; the site itself is no neighbour.
 inline int moore_neighbours(const Lattice& lattice, int site, int out[8]) {
   const int row = site / lattice.width;
   const int col = site - row * lattice.width;
@@ -56,7 +56,7 @@ inline int moore_neighbours(const Lattice& lattice, int site, int out[8]) {
   int count = 0;
   for (const Offset offset : kMoore) {
     const int other = neighbour(lattice, row, col, offset);
-    if (other >= 0) out[count++] = other;
+    if (other >= 0 && other != site) out[count++] = other;
   }
   return count;
 }

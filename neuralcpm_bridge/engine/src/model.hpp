@@ -42,7 +42,6 @@ struct Model {
   bool periodic = true;
   bool forbids_extinction = false;  // as in training; a State may override
   double temperature = 1.0;         // of training
-  int fixed_cells = 0;              // 0: any number
   int fixed_height = 0;             // 0: any lattice
   int fixed_width = 0;
   bool has_symbolic = false;
@@ -60,10 +59,10 @@ struct Model {
   bool covered() const { return !neural || neural->kind == "nh" || neural->kind == "local_nh"; }
 };
 
+// Throws Error for a format this engine does not know.
+void check_format(std::int64_t version);
+
 // Reads and checks the description and the weights; throws Error with one sentence.
 std::shared_ptr<const Model> make_model(const std::string& metadata_json, Weights weights);
-
-// Reads the artifact: make_model, the weights' hash, the metadata's copy of the symbolic parameters.
-std::shared_ptr<const Model> load_model(const std::string& path);
 
 }  // namespace ncpm

@@ -1,0 +1,51 @@
+#include "convert.hpp"
+
+namespace ncpm::python {
+namespace {
+
+template <typename To, typename Array>
+std::vector<To> numbers(const Array& array, const std::string& name) {
+  if (array.dtype() == nb::dtype<float>()) {
+    const auto* data = static_cast<const float*>(array.data());
+    return std::vector<To>(data, data + array.size());
+  }
+  if (array.dtype() == nb::dtype<double>()) {
+    const auto* data = static_cast<const double*>(array.data());
+    std::vector<To> out(array.size());
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<To>(data[i]);
+    return out;
+  }
+  throw Error("The weight '" + name + "' is neither float32 nor float64: convert it first.");
+}
+
+}  // namespace
+
+Weights weights_from(const nb::dict& arrays) {
+  Weights weights;
+  for (const auto& [key, value] : arrays) {
+    const auto name = nb::cast<std::string>(key);
+    nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array;
+    if (!nb::try_cast(value, array)) throw Error("The weight '" + name + "' is not a contiguous array: pass a numpy array.");
+    Tensor tensor;
+    for (std::size_t i = 0; i < array.ndim(); ++i) tensor.shape.push_back(std::int64_t(array.shape(i)));
+    if (name.compare(0, 9, "symbolic.") == 0 || name == "neural.weight") {
+      tensor.type = Tensor::Type::Double;
+      tensor.doubles = numbers<double>(array, name);
+    } else {
+      tensor.floats = numbers<float>(array, name);
+    }
+    weights.emplace(name, std::move(tensor));
+  }
+  return weights;
+}
+
+nb::dict weights_to(const Weights& weights) {
+  nb::dict arrays;
+  for (const auto& [name, tensor] : weights) {
+    const std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
+    arrays[name.c_str()] = tensor.type == Tensor::Type::Float ? to_numpy(tensor.floats, shape) : to_numpy(tensor.doubles, shape);
+  }
+  return arrays;
+}
+
+}  // namespace ncpm::python

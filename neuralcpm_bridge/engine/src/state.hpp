@@ -1,0 +1,84 @@
+// One state under one Hamiltonian: energies, differences, and every way the state can change.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lattice.hpp"
+#include "model.hpp"
+#include "neural_term.hpp"
+#include "term.hpp"
+
+namespace ncpm {
+
+enum class Selection { Full, Neural, Symbolic };  // the part of H that delta() and sweeps go by
+
+struct Energy {
+  double symbolic = 0.0;  // w_S H_S
+  double neural = 0.0;    // w_NN H_NN
+};
+
+struct StateOptions {
+  Selection selection = Selection::Full;
+  bool forbid_extinction = false;  // a cell's last pixel may not be taken: ΔH = +infinity
+};
+
+// Most ids a state may have: refuses a mistaken id before it becomes gigabytes.
+inline constexpr std::int32_t kMaxCells = 1 << 24;
+
+// Every argument is checked; Error leaves the state as it was. Used by one thread at a time.
+class State {
+ public:
+  State(std::shared_ptr<const Model> model, int height, int width, std::vector<std::int32_t> ids,
+        std::vector<std::int32_t> types, StateOptions options);
+
+  // Replaces the state by another one on a lattice of the same size.
+  void reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types);
+  void rebuild();  // every cache from scratch
+
+  Energy energy();
+  Energy delta_parts(int site, std::int32_t new_id);  // both parts, whatever the selection; no extinction rule
+  double delta(int site, std::int32_t new_id);        // the selected part; +infinity for a forbidden extinction
+  void commit(int site, std::int32_t new_id);         // applies a flip, forbidden or not
+
+  // Many pixels at once: a division, a death, a layout. Of several entries for one site the last holds.
+  void change_pixels(const std::vector<int>& sites, const std::vector<std::int32_t>& new_ids);
+  // An id that does not exist yet appears, without pixels; type -1 removes a cell that has none.
+  void set_type(std::int32_t id, int type);
+  // A cell dies: its pixels become medium and its id ceases to exist.
+  void remove_cell(std::int32_t id);
+  // Couplings of single cells to the external fields, [cells, K], in place of their types'; empty: back to types'.
+  void set_cell_coupling(std::vector<double> coupling, int cells, int fields);
+
+  const Lattice& lattice() const { return lattice_; }
+  const Model& model() const { return *model_; }
+  const StateOptions& options() const { return options_; }
+  int site(std::int64_t row, std::int64_t col) const;     // checked
+  std::int32_t cell(std::int64_t id) const;               // checked: an existing id
+
+  // The unchecked core of the Metropolis loop: `flip` belongs to this state and really changes an id.
+  double delta_unchecked(const Flip& flip);
+  void commit_unchecked(const Flip& flip);
+
+  // Attempts this chain has made: with its seed, all there is to the state of its random numbers.
+  std::uint64_t attempts = 0;
+
+ private:
+  void adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types);
+  void check_flip(int site, std::int32_t new_id) const;
+  double symbolic_delta(const Flip& flip) const;
+  NeuralTerm& neural();
+  std::vector<int> sites_of(std::int32_t id) const;
+  void move_pixel(const Flip& flip);
+
+  std::shared_ptr<const Model> model_;
+  StateOptions options_;
+  Lattice lattice_;
+  double symbolic_weight_, offset_, neural_weight_;
+  std::vector<std::unique_ptr<Term>> terms_;
+  ExternalTerm* external_ = nullptr;
+  std::unique_ptr<NeuralTerm> neural_;  // made when first asked for: a symbolic run never pays for it
+};
+
+}  // namespace ncpm

@@ -1,0 +1,129 @@
+#include "sweep.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <thread>
+
+#include "edges.hpp"
+#include "error.hpp"
+#include "philox.hpp"
+
+namespace ncpm {
+namespace {
+
+// Streams of the random function, so that no two purposes share numbers.
+constexpr std::uint32_t kAttempt = 0, kWaiting = 1, kAcceptance = 2;
+
+// The Metropolis rule: u is uniform on [0, 1). At temperature 0 only ΔH <= 0 passes.
+bool accept(double delta, double temperature, double u) {
+  if (std::isnan(delta))
+    throw Error("ΔH became undefined (not a number) during the sweep: the model's weights or couplings are out of range.");
+  return delta <= 0.0 || u < std::exp(-delta / temperature);
+}
+
+void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempts, SweepCounts& counts) {
+  const Lattice& lattice = state.lattice();
+  const std::int32_t* ids = lattice.ids.data();
+  const int directions = options.von_neumann ? 4 : 8;
+  for (const std::uint64_t end = state.attempts + attempts; state.attempts != end; ++state.attempts) {
+    const Words random = philox(options.seed, state.attempts, kAttempt);
+    const int row = below(random[0], lattice.height);
+    const int col = below(random[1], lattice.width);
+    const int pick = below(random[2], directions);  // its top bits, which unit() leaves alone
+    const int source = neighbour(lattice, row, col, kMoore[options.von_neumann ? kVonNeumann[pick] : pick]);
+    const int target = row * lattice.width + col;
+    if (source < 0 || ids[source] == ids[target]) continue;
+    ++counts.proposals;
+    const Flip flip(lattice, target, ids[source]);
+    if (!accept(state.delta_unchecked(flip), options.temperature, unit(random[2], random[3]))) continue;
+    state.commit_unchecked(flip);
+    ++counts.accepted;
+  }
+}
+
+// Draws are numbered by the attempt they start from: each number is used once, and the clock alone resumes the chain.
+void boundary_sweep(State& state, const SweepOptions& options, std::int64_t attempts, Edges& edges, SweepCounts& counts) {
+  const Lattice& lattice = state.lattice();
+  const double pairs = double(lattice.sites()) * (options.von_neumann ? 4 : 8);
+  for (const std::uint64_t end = state.attempts + attempts; state.attempts != end;) {
+    const Words random = philox(options.seed, state.attempts, kWaiting);
+    const double remaining = double(end - state.attempts);
+    const double chance = double(edges.count()) / pairs;
+    // Number of attempts up to and including the next one that meets two cells; log1p(-1) = -inf gives 1.
+    const double waiting = 1.0 + std::floor(std::log1p(-unit(random[0], random[1])) / std::log1p(-chance));
+    if (!(waiting <= remaining)) {  // also when there is no edge: 0/0 or infinity
+      state.attempts = end;
+      return;
+    }
+    const std::uint64_t number = state.attempts;
+    state.attempts += std::uint64_t(waiting);
+    ++counts.proposals;
+    const auto index = std::int64_t(unit(random[2], random[3]) * double(edges.count()));
+    const Edges::Pair pair = edges.at(lattice, index);
+    const Flip flip(lattice, pair.target, lattice.ids[pair.source]);
+    const Words other = philox(options.seed, number, kAcceptance);
+    if (!accept(state.delta_unchecked(flip), options.temperature, unit(other[0], other[1]))) continue;
+    state.commit_unchecked(flip);
+    edges.flipped(lattice, flip.site);
+    ++counts.accepted;
+  }
+}
+
+}  // namespace
+
+SweepCounts sweep(State& state, const SweepOptions& options) {
+  if (options.mcs < 0)
+    throw Error("A sweep of " + std::to_string(options.mcs) + " Monte Carlo steps was asked for: give 0 or more.");
+  if (!(options.temperature >= 0.0) || !std::isfinite(options.temperature))
+    throw Error("The temperature " + std::to_string(options.temperature) + " was given, but it is a finite number from 0 on: give such a number.");
+  const std::int64_t sites = state.lattice().sites();
+  SweepCounts counts;
+  counts.attempts = sites * options.mcs;
+  if (options.boundary_only) {
+    Edges edges(state.lattice(), options.von_neumann);
+    // Step by step: the waiting time that crosses the end of an MCS is drawn anew, which a memoryless distribution
+    // allows, and a chain comes out the same however its steps are grouped into sweeps.
+    for (std::int64_t step = 0; step < options.mcs; ++step) boundary_sweep(state, options, sites, edges, counts);
+  } else {
+    plain_sweep(state, options, counts.attempts, counts);
+  }
+  return counts;
+}
+
+std::vector<SweepCounts> run_chains(const std::vector<State*>& states, const SweepOptions& options,
+                                    const std::vector<std::uint64_t>& seeds, int threads) {
+  if (seeds.size() != states.size())
+    throw Error(std::to_string(seeds.size()) + " seeds were given for " + std::to_string(states.size()) +
+                " chains: give one per chain.");
+  if (threads < 1) throw Error(std::to_string(threads) + " threads were asked for: give 1 or more.");
+  std::vector<State*> sorted = states;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    throw Error("One state was given twice, but chains run at the same time: give every chain its own state.");
+
+  std::vector<SweepCounts> counts(states.size());
+  std::vector<std::exception_ptr> failures(states.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i; (i = next++) < states.size();) {
+      try {
+        SweepOptions own = options;
+        own.seed = seeds[i];
+        counts[i] = sweep(*states[i], own);
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (std::size_t i = 1; i < std::min<std::size_t>(threads, states.size()); ++i) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  for (const std::exception_ptr& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  return counts;
+}
+
+}  // namespace ncpm

@@ -1,0 +1,39 @@
+// Metropolis dynamics: pick a pair of neighbouring sites, propose to copy one's cell into the other.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "state.hpp"
+
+namespace ncpm {
+
+struct SweepOptions {
+  std::int64_t mcs = 1;           // Monte Carlo steps of H*W attempts
+  double temperature = 1.0;
+  std::uint64_t seed = 0;
+  bool von_neumann = false;       // copy from the 4 nearest neighbours instead of the 8 Moore ones
+  bool boundary_only = false;     // skip attempts between sites of one cell, keeping count of them
+};
+
+struct SweepCounts {
+  std::int64_t attempts = 0;   // H*W per MCS
+  std::int64_t proposals = 0;  // attempts between different cells: those that cost a ΔH
+  std::int64_t accepted = 0;
+};
+
+// Advances the state. An attempt is a uniform target site and a uniform neighbour of it as source; it is consumed
+// without effect if the neighbour lies beyond a free boundary or belongs to the same cell. Random numbers are a function of
+// (seed, state.attempts), so that 5 MCS and 5 more are the same as 10.
+//
+// With boundary_only the number of attempts until the next pair of different cells is drawn from its geometric
+// distribution and that pair uniformly: the same process in law, attempt by attempt, from other random numbers.
+SweepCounts sweep(State& state, const SweepOptions& options);
+
+// Sweeps independent chains on up to `threads` threads, seeds[i] in place of options.seed. The result does
+// not depend on the number of threads.
+std::vector<SweepCounts> run_chains(const std::vector<State*>& states, const SweepOptions& options,
+                                    const std::vector<std::uint64_t>& seeds, int threads);
+
+}  // namespace ncpm
