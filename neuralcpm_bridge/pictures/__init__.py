@@ -1,0 +1,20 @@
+"""Pictures of states and curves, drawn with Pillow (`pip install 'neuralcpm-bridge[images]'`)."""
+
+from __future__ import annotations
+
+from .charts import Line, line_chart
+from .drawing import png_bytes, save_png, type_colour
+from .states import contact_sheet, save_gif, state_image, strip, tile
+
+__all__ = [
+    "Line",
+    "contact_sheet",
+    "line_chart",
+    "png_bytes",
+    "save_gif",
+    "save_png",
+    "state_image",
+    "strip",
+    "tile",
+    "type_colour",
+]

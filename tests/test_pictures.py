@@ -1,0 +1,141 @@
+"""Pictures: right colours, right sizes, every sentence of a refusal."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neuralcpm_bridge import pictures
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.pictures.charts import nice_ticks
+from neuralcpm_bridge.pictures.drawing import INK, MEDIUM, printable, shortened, text_width
+from neuralcpm_bridge.state import CellState
+
+Image = pytest.importorskip("PIL.Image")
+
+
+@pytest.fixture
+def state() -> CellState:
+    ids = np.zeros((20, 30), dtype=int)
+    ids[4:10, 4:10], ids[4:10, 10:18], ids[12:16, 5:12] = 1, 2, 3
+    return CellState(ids, [0, 1, 2, 2])
+
+
+def test_a_state_shows_types_medium_and_borders(state: CellState) -> None:
+    for scale in (1, 2, 4, 7):
+        picture = pictures.state_image(state, scale)
+        assert picture.shape == (20 * scale, 30 * scale, 3)
+        assert picture.dtype == np.uint8
+        inside = scale // 2
+        assert tuple(picture[6 * scale + inside, 6 * scale + inside]) == pictures.type_colour(1)
+        assert tuple(picture[6 * scale + inside, 14 * scale + inside]) == pictures.type_colour(2)
+        assert tuple(picture[inside, inside]) == MEDIUM
+        between = picture[6 * scale + inside, 9 * scale : 11 * scale]
+        assert (between == INK).all(axis=1).any(), "two cells side by side have a border between them"
+        assert (picture[0] == MEDIUM).all(), "the lattice's border is no cell's border"
+
+
+def test_colours_of_types_differ_and_come_again() -> None:
+    colours = [pictures.type_colour(number) for number in range(9)]
+    assert len(set(colours)) == 9
+    assert pictures.type_colour(9) == pictures.type_colour(1)
+
+
+@pytest.mark.parametrize("shape", [(20, 20), (33, 50), (500, 300), (7, 400)])
+def test_a_tile_fills_its_side(shape: tuple[int, int]) -> None:
+    image = pictures.tile(CellState(np.zeros(shape, dtype=int), [0]), 200)
+    assert max(image.size) == 200
+    assert image.width / image.height == pytest.approx(shape[1] / shape[0], rel=0.2)
+
+
+def test_sheet_strip_and_their_sizes(state: CellState, tmp_path: Path) -> None:
+    sheet = pictures.contact_sheet(
+        [state] * 7, [f"state {n}" for n in range(7)], 3, "Seven", ("medium", "A", "B")
+    )
+    row = pictures.strip([state] * 7, side=90)
+    assert sheet.height > 3 * 133
+    assert row.width > 7 * 90
+    assert row.height < 2 * 90
+    pictures.save_png(sheet, tmp_path / "sheet.png")
+    with Image.open(tmp_path / "sheet.png") as read:
+        assert read.size == sheet.size
+    assert Image.open(io.BytesIO(pictures.png_bytes(pictures.state_image(state)))).size == (120, 80)
+
+
+def test_gif_has_all_frames_and_repeats(state: CellState, tmp_path: Path) -> None:
+    grown = state.ids.copy()
+    frames = []
+    for number in range(4):
+        grown[16 + number, 5:12] = 3
+        frames.append(CellState(grown.copy(), state.types))
+    pictures.save_gif(frames, tmp_path / "a.gif", ["0 MCS", "", "2 MCS"], ("medium", "A", "B"))
+    with Image.open(tmp_path / "a.gif") as read:
+        assert read.n_frames == 4
+        assert read.info["loop"] == 0
+        colours = np.asarray(read.convert("RGB")).reshape(-1, 3)
+        for kind in (1, 2):
+            assert (np.abs(colours.astype(int) - pictures.type_colour(kind)).sum(axis=1) < 12).any()
+
+
+def test_chart_draws_lines_gaps_and_single_points() -> None:
+    x = np.arange(50.0)
+    y = np.where(x == 20, math.nan, np.sin(x / 8))
+    lines = [pictures.Line("loss λ", x, y), pictures.Line("truth", [0, 49], [0.5, 0.5], dashed=True)]
+    image = pictures.line_chart([*lines, pictures.Line("end", [49], [1.0])], "Title", "step", "value")
+    assert image.size == (720, 400)
+    assert len(image.getcolors(1 << 20)) > 20
+    assert pictures.line_chart([pictures.Line("one", [3], [7])], size=(300, 200)).size == (300, 200)
+
+
+@given(st.floats(-1e6, 1e6, allow_subnormal=False), st.floats(1e-4, 1e6, allow_subnormal=False))
+def test_ticks_enclose_the_values_in_few_even_steps(low: float, width: float) -> None:
+    ticks = nice_ticks(low, low + width)
+    step = ticks[1] - ticks[0]
+    assert ticks[0] <= low + 1e-6 * step + 1e-9 * abs(low)
+    assert ticks[-1] >= low + width - 1e-6 * step - 1e-9 * abs(low)
+    assert 2 <= len(ticks) <= 9
+
+
+def test_texts_are_spelled_in_letters_the_typeface_has() -> None:
+    assert printable("λ = 3×10² µm, Müller, 細胞") == "lambda = 3x102 um, Muller, ??"
+    long = "a_very_long_name_of_an_image_file_0017.tif"
+    short = shortened(long, 13, 120)
+    assert text_width(short, 13) <= 120
+    assert short.startswith("a_v")
+    assert short.endswith(".tif")
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda folder: pictures.contact_sheet([]),
+        lambda folder: pictures.save_gif([], folder / "a.gif"),
+        lambda folder: pictures.line_chart([]),
+        lambda folder: pictures.line_chart([pictures.Line("nothing", [1], [math.nan])]),
+        lambda folder: pictures.line_chart([pictures.Line("uneven", [1, 2], [1])]),
+        lambda folder: pictures.save_png(np.zeros((2, 2, 3), np.uint8), folder),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw: Any, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refusal:
+        draw(tmp_path)
+    assert str(refusal.value).endswith(".")
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_pillow_the_command_to_get_it(state: CellState, monkeypatch: pytest.MonkeyPatch) -> None:
+    from neuralcpm_bridge.pictures import drawing
+
+    def missing(name: str, *rest: Any) -> Any:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(drawing, "import_module", missing)
+    with pytest.raises(UserError, match=r"pip install 'neuralcpm-bridge\[images\]'"):
+        pictures.contact_sheet([state])
