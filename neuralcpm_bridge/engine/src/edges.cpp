@@ -54,8 +54,14 @@ Edges::Pair Edges::at(const Lattice& lattice, std::int64_t index) const {
 
 void Edges::flipped(const Lattice& after, int site) {
   store(site, look(after, site));
-  int around[8];
-  for (int k = 0, count = moore_neighbours(after, site, around); k < count; ++k) store(around[k], look(after, around[k]));
+  const int row = site / after.width, col = site % after.width;
+  for (int k = 0; k < 8; ++k) {
+    const int other = neighbour(after, row, col, kMoore[k]);
+    if (other < 0) continue;
+    const auto back = std::uint8_t(1 << (7 - k));
+    const bool differs = after.ids[other] != after.ids[site];
+    store(other, (differs ? mask_[other] | back : mask_[other] & ~back) & directions_);
+  }
 }
 
 }  // namespace ncpm

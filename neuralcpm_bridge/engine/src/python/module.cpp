@@ -1,5 +1,4 @@
 // The Python module `_engine`: the same classes the C ABI serves, with numpy arrays.
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
