@@ -196,7 +196,7 @@ def load_artifact(path: str | Path, *, check_examples: bool = True) -> Artifact:
         where = ".".join(str(part) for part in first["loc"]) or "the whole"
         raise UserError(f"{path} has wrong metadata ({where}: {first['msg']}): export the model again.") from None
     artifact = Artifact(path, metadata, weights)
-    _check_symbolic(artifact)
+    _check_parts(artifact)
     if check_examples and artifact.engine_serves:
         check_against_examples(artifact, "engine")
     return artifact
@@ -222,9 +222,15 @@ def check_against_examples(artifact: Artifact, backend: str) -> None:
             )
 
 
-def _check_symbolic(artifact: Artifact) -> None:
-    """The values that people read must be those that are computed with."""
+def _check_parts(artifact: Artifact) -> None:
+    """The parts and values that people read must be those that are computed with."""
     entry = artifact.metadata.symbolic
+    for part, stated in (("symbolic", entry), ("neural", artifact.metadata.neural)):
+        if (stated is not None) != (f"{part}.weight" in artifact.weights):
+            raise UserError(
+                f"{artifact.path} states {'no' if stated is None else 'a'} {part} part in its metadata, but its weights "
+                "say otherwise: export the model again."
+            )
     if entry is None:
         return
     shown = {"weight": entry.weight, "offset": entry.offset}

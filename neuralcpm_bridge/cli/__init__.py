@@ -7,11 +7,13 @@ import tempfile
 import traceback
 from pathlib import Path
 
-import click
 import typer
 
 from ..errors import UserError
 from . import doctor, model
+
+# what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
+UsageError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 app = typer.Typer(
     name="neuralcpm",
@@ -37,14 +39,11 @@ def main() -> None:
 def run(arguments: list[str] | None = None) -> int:
     try:
         return app(arguments, standalone_mode=False) or 0
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
-        return 2
-    except click.ClickException as error:
+    except UsageError as error:
         return _refuse(f"{error.format_message().rstrip('.')}: see neuralcpm --help.")
     except UserError as error:
         return _refuse(str(error))
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return 130
     except Exception as error:

@@ -127,7 +127,7 @@ def weights_hash(weights: dict[str, NDArray[Any]]) -> str:
     """SHA-256 as docs/artifact.md defines it."""
     digest = hashlib.sha256()
     for name in sorted(weights, key=lambda text: text.encode()):
-        array = np.ascontiguousarray(weights[name])
+        array = np.asarray(weights[name], order="C")
         digest.update(name.encode() + b"\0" + bytes([helper.np_dtype_to_tensor_dtype(array.dtype), array.ndim]))
         digest.update(np.array(array.shape, dtype="<u8").tobytes() + array.tobytes())
     return digest.hexdigest()

@@ -21,7 +21,7 @@ class GraphBuilder:
 
     def __init__(self, weights: dict[str, NDArray[Any]]) -> None:
         self.nodes: list[onnx.NodeProto] = []
-        self.initializers = [numpy_helper.from_array(np.ascontiguousarray(w), name) for name, w in sorted(weights.items())]
+        self.initializers = [numpy_helper.from_array(np.asarray(w, order="C"), name) for name, w in sorted(weights.items())]
         self.weights = weights
         self._constants: dict[tuple[str, bytes, tuple[int, ...]], str] = {}
 

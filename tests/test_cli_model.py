@@ -1,0 +1,181 @@
+"""Verbs about one model file, and what they answer to bad input."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from .strategies import random_state
+
+
+@pytest.fixture
+def model(models: dict[str, Path]) -> Path:
+    return models["local8-closure"]
+
+
+def changed(model: Path, target: Path, edit) -> Path:
+    proto = onnx.load(model)
+    edit(proto)
+    onnx.save(proto, target)
+    return target
+
+
+def edit_metadata(**updates: object):
+    def edit(proto: onnx.ModelProto) -> None:
+        metadata = json.loads(proto.metadata_props[0].value)
+        proto.metadata_props[0].value = json.dumps(metadata | updates)
+
+    return edit
+
+
+def test_info(model: Path, cli) -> None:
+    code, out, _ = cli("info", model, "--json")
+    assert code == 0
+    printed = json.loads(out)
+    assert {"format", "architecture", "parameters", "types", "receptive_field", "boundary"} <= set(printed)
+    assert printed["architecture"] == "local_closure"
+    assert printed["receptive_field"] == 27
+    code, out, _ = cli("info", model)
+    assert code == 0
+    assert "local_closure" in out
+
+
+def test_energy_of_both_kinds_of_files(model: Path, cli, save) -> None:
+    state = random_state(np.random.default_rng(1), (33, 40), 6, absent=False)
+    whole = save(ids=state.ids[None], types=state.types[None])
+    code, out, err = cli("energy", model, whole, "--json")
+    assert code == 0, err
+    first = json.loads(out)
+    assert set(first) == {"energy", "symbolic", "neural"}
+    assert first["energy"][0] == pytest.approx(first["symbolic"][0] + first["neural"][0])
+    assert cli("energy", model, whole)[0] == 0
+    # as maps, the ids up to the number of cells of training exist and pay their volume energy
+    maps = save("maps.npz", states=state.to_channels()[None])
+    second = json.loads(cli("energy", model, maps, "--json")[1])
+    metadata = json.loads(cli("info", model, "--json")[1])
+    volume = metadata["symbolic"]["terms"]["volume"]
+    present = len(np.unique(state.ids))
+    extra = metadata["cells"] - present - (state.types.size - present)
+    paid = metadata["symbolic"]["weight"] * extra * volume["strength"][1] * volume["target"][1] ** 2
+    assert second["symbolic"][0] == pytest.approx(first["symbolic"][0] + paid)
+    assert second["neural"][0] == pytest.approx(first["neural"][0], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["mnist-cellsort", "mnist-external", "mnist-nh", "mnist-nh-cnn", "mnist-cnn", "local8-closure"])
+def test_verify_every_architecture(name: str, models: dict[str, Path], cli) -> None:
+    code, out, err = cli("verify", models[name], "--flips", 40, "--json")
+    assert code == 0, err
+    report = json.loads(out)
+    assert report["ok"] is True
+    assert report["flips"] == 40
+    expected = {"onnxruntime"} if name in ("mnist-cnn", "mnist-nh-cnn") else {"engine", "onnxruntime"}
+    assert set(report["backends"]) == expected
+    for values in report["backends"].values():
+        assert set(values) == {"max_abs_error", "decision_mismatch"}
+
+
+def test_bad_models(model: Path, tmp_path: Path, refused) -> None:
+    target = tmp_path / "bad.onnx"
+    target.write_text("hello")
+    assert "bad.onnx" in refused("info", target)
+    target.write_bytes(model.read_bytes()[:2000])
+    refused("info", target)
+    target.write_bytes(b"")
+    refused("info", target)
+    refused("info", tmp_path / "missing.onnx")
+    refused("info", tmp_path)
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    foreign = helper.make_model(helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value], [value]))
+    onnx.save(foreign, target)
+    refused("info", target)
+    assert "2" in refused("info", changed(model, target, edit_metadata(format=2)))
+    refused("info", changed(model, target, edit_metadata(types=["medium"])))
+    refused("info", changed(model, target, edit_metadata(boundary="twisted")))
+    refused("info", changed(model, target, edit_metadata(symbolic=None)))
+    refused("energy", changed(model, target, edit_metadata(weights_hash="0" * 64)), tmp_path / "s.npz")
+
+    def change_weight(proto: onnx.ModelProto) -> None:
+        tensor = next(t for t in proto.graph.initializer if t.name == "neural.embedding.weight")
+        values = np.frombuffer(tensor.raw_data, np.float32).copy()
+        values[0] += 1e-3
+        tensor.raw_data = values.tobytes()
+
+    refused("info", changed(model, target, change_weight))
+
+
+def test_bad_examples_are_noticed(model: Path, tmp_path: Path, refused) -> None:
+    def shift(proto: onnx.ModelProto) -> None:
+        metadata = json.loads(proto.metadata_props[0].value)
+        metadata["examples"][0]["neural"] += 1.0
+        proto.metadata_props[0].value = json.dumps(metadata)
+
+    assert "example" in refused("info", changed(model, tmp_path / "m.onnx", shift))
+
+
+def test_bad_states(model: Path, refused, save, tmp_path: Path) -> None:
+    ids, types = np.zeros((1, 30, 30), int), np.array([[0, 1, 2]])
+    ids[0, 5:9, 5:9] = 1
+    assert "float64" in refused("energy", model, save(ids=ids.astype(float), types=types))
+    assert "negative" in refused("energy", model, save(ids=ids - 1, types=types))
+    assert "[N, H, W]" in refused("energy", model, save(ids=np.zeros((1, 5, 5, 5), int), types=types))
+    assert "[N, 2, H, W]" in refused("energy", model, save(states=np.zeros((1, 3, 5, 5), int)))
+    assert "type 7" in refused("energy", model, save(ids=ids, types=np.array([[0, 7, 1]])))
+    assert "no type" in refused("energy", model, save(ids=ids, types=np.array([[0, -1, 1]])))
+    assert "up to 0" in refused("energy", model, save(ids=ids, types=np.array([[0]])))
+    names = np.array(["medium", "Condensing", "B"])
+    assert "Condensing" in refused("energy", model, save(ids=ids, types=types, type_names=names))
+    refused("energy", model, save(ids=ids))
+    refused("energy", model, tmp_path / "missing.npz")
+    (tmp_path / "text.npz").write_text("text")
+    refused("energy", model, tmp_path / "text.npz")
+    np.savez(tmp_path / "pickled.npz", ids=np.array([{}], dtype=object), types=types)
+    refused("energy", model, tmp_path / "pickled.npz")
+    refused("energy", model, save(ids=ids[:0], types=types[:0]))
+
+
+def test_type_names_are_mapped_by_name(model: Path, cli, save) -> None:
+    state = random_state(np.random.default_rng(2), (33, 33), 6, absent=False)
+    plain = save("a.npz", ids=state.ids[None], types=state.types[None])
+    swapped = np.array([0, 2, 1])[state.types]
+    named = save("b.npz", ids=state.ids[None], types=swapped[None], type_names=np.array(["medium", "B", "A"]))
+    assert cli("energy", model, plain, "--json")[1] == cli("energy", model, named, "--json")[1]
+
+
+def test_unwritable_target(tmp_path: Path, refused) -> None:
+    from .conftest import REFERENCE
+
+    (tmp_path / "file").write_text("kept")
+    for target in (tmp_path / "file" / "m.onnx", tmp_path):
+        refused(
+            "import-reference", REFERENCE / "exp1_cellsort_baseline.eqx", "--experiment", "exp1",
+            "--model", "cellsort_baseline", "-o", target,
+        )  # fmt: skip
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_wrong_use_is_one_sentence(refused) -> None:
+    refused("no-such-verb")
+    refused("info")
+    refused("info", "--no-such-option")
+    refused("verify", "x.onnx", "--flips", "many")
+
+
+def test_doctor(cli) -> None:
+    code, out, err = cli("doctor")
+    assert code == 0, err
+    assert "engine" in out
+
+
+def test_importing_the_runtime_is_quick_and_never_imports_torch() -> None:
+    script = (
+        "import sys, time; start = time.perf_counter(); import neuralcpm_bridge; spent = time.perf_counter() - start\n"
+        "assert 'torch' not in sys.modules; assert spent < 0.5, spent\n"
+        "from neuralcpm_bridge import CellState, load_artifact, open_backend; import neuralcpm_bridge.cli\n"
+        "assert 'torch' not in sys.modules and 'onnxruntime' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
