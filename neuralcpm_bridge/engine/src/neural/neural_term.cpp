@@ -1,13 +1,66 @@
 #include "neural_term.hpp"
 
-#include <cstdlib>
-
 #include "error.hpp"
+#include "heads.hpp"
+#include "incremental.hpp"
 #include "reference_network.hpp"
 
 namespace ncpm {
 namespace {
 
+using namespace neural;
+
+class IncrementalTerm final : public NeuralTerm {
+ public:
+  IncrementalTerm(const Model& model, const Lattice& lattice)
+      : plan_(model, lattice), network_(plan_, selected_kernels(), std::make_unique<LocalHead>(plan_, selected_kernels())) {}
+
+  void rebuild(const Lattice& lattice) override {
+    network_.rebuild(lattice);
+    kept_site_ = -1;
+  }
+
+  double energy() const override { return network_.energy(); }
+
+  double delta(const Lattice& lattice, int site, std::int32_t new_id) override {
+    kept_site_ = site;
+    flip_.new_id = new_id;
+    return seen(lattice, site, new_id) ? network_.delta(flip_) : 0.0;
+  }
+
+  void commit(const Lattice& before, int site, std::int32_t new_id) override {
+    if (kept_site_ != site || flip_.new_id != new_id) delta(before, site, new_id);
+    kept_site_ = -1;
+    network_.set_id(site, new_id);
+    if (seen(before, site, new_id)) network_.commit(flip_);
+  }
+
+  void changed(const Lattice& after, const std::vector<int>& sites, const std::vector<std::int32_t>&) override {
+    kept_site_ = -1;
+    network_.changed(after, sites);
+  }
+
+ private:
+  // Fills flip_; false if the site is in no block of the embedding.
+  bool seen(const Lattice& lattice, int site, std::int32_t new_id) {
+    const int row = site / lattice.width, column = site % lattice.width, stride = plan_.stride;
+    flip_.y = row / stride;
+    flip_.x = column / stride;
+    flip_.pixel = row % stride * stride + column % stride;
+    flip_.old_id = lattice.ids[site];
+    flip_.new_id = new_id;
+    flip_.old_type = lattice.types[flip_.old_id];
+    flip_.new_type = lattice.types[new_id];
+    return flip_.y < plan_.blocks.y.size && flip_.x < plan_.blocks.x.size;
+  }
+
+  const Plan plan_;
+  Incremental network_;
+  Flip flip_{};
+  int kept_site_ = -1;
+};
+
+// nh, until its incremental evaluation is here.
 class FullRecompute final : public NeuralTerm {
  public:
   explicit FullRecompute(const Model& model) : model_(model) {}
@@ -36,13 +89,12 @@ class FullRecompute final : public NeuralTerm {
 
 }  // namespace
 
-std::unique_ptr<NeuralTerm> make_neural_term(const Model& model, const Lattice&) {
+std::unique_ptr<NeuralTerm> make_neural_term(const Model& model, const Lattice& lattice) {
   if (!model.covered())
     throw Error("The engine does not compute networks of kind '" + model.neural->kind +
                 "', only 'nh' and 'local_nh': use the ONNX Runtime back end.");
-  return std::make_unique<FullRecompute>(model);
+  if (model.neural->kind == "nh") return std::make_unique<FullRecompute>(model);
+  return std::make_unique<IncrementalTerm>(model, lattice);
 }
-
-std::string selected_isa() { return "baseline"; }
 
 }  // namespace ncpm

@@ -1,0 +1,85 @@
+#include "bins.hpp"
+
+#include <algorithm>
+
+namespace ncpm::neural {
+
+Bins::Bins(const Grid& grid) : grid_(grid), bins_(grid) {
+  bins_.y.size = (grid.y.size + kSide - 1) / kSide;
+  bins_.x.size = (grid.x.size + kSide - 1) / kSide;
+  lists_.resize(bins_.sites());
+}
+
+void Bins::clear() {
+  for (auto& list : lists_) list.clear();
+  everywhere_.clear();
+}
+
+Box Bins::range(const Box& support) const {
+  const auto along = [](Interval sites, Axis axis, Axis bins) {
+    const int end = sites.start + sites.length;  // may run over a circular end
+    const int first = sites.start / kSide;
+    const int last = end <= axis.size ? (end - 1) / kSide : bins.size + (end - axis.size - 1) / kSide;
+    return Interval{first, std::min(last - first + 1, bins.size)};
+  };
+  return {along(support.y, grid_.y, bins_.y), along(support.x, grid_.x, bins_.x)};
+}
+
+template <class Visit>
+void Bins::visit(const Box& range, Visit visit_bin) {
+  for (int i = 0; i < range.y.length; ++i) {
+    int y = range.y.start + i;
+    if (y >= bins_.y.size) y -= bins_.y.size;
+    for (int j = 0; j < range.x.length; ++j) {
+      int x = range.x.start + j;
+      if (x >= bins_.x.size) x -= bins_.x.size;
+      visit_bin(lists_[std::size_t(y) * bins_.x.size + x]);
+    }
+  }
+}
+
+void Bins::add(std::int32_t id, const Box& support) {
+  if (support.empty()) return;
+  const Box bins = range(support);
+  if (bins.y.length * bins.x.length > kMany) everywhere_.push_back(id);
+  else visit(bins, [id](std::vector<std::int32_t>& list) { list.push_back(id); });
+}
+
+void Bins::remove(std::int32_t id, const Box& support) {
+  if (support.empty()) return;
+  const auto erase = [id](std::vector<std::int32_t>& list) {
+    const auto found = std::find(list.begin(), list.end(), id);
+    *found = list.back();
+    list.pop_back();
+  };
+  const Box bins = range(support);
+  if (bins.y.length * bins.x.length > kMany) erase(everywhere_);
+  else visit(bins, erase);
+}
+
+void Bins::move(std::int32_t id, const Box& from, const Box& to) {
+  if (!from.empty() && !to.empty()) {
+    const Box a = range(from), b = range(to);
+    if (a.y.start == b.y.start && a.y.length == b.y.length && a.x.start == b.x.start && a.x.length == b.x.length) return;
+  }
+  remove(id, from);
+  add(id, to);
+}
+
+void Bins::near(const Box& box, std::vector<std::int32_t>& ids) {
+  ids.clear();
+  ++query_;
+  const auto take = [&](const std::vector<std::int32_t>& list) {
+    for (const std::int32_t id : list) {
+      if (std::size_t(id) >= seen_.size()) seen_.resize(id + 1, 0);
+      if (seen_[id] == query_) continue;
+      seen_[id] = query_;
+      ids.push_back(id);
+    }
+  };
+  take(everywhere_);
+  visit(range(box), take);
+  std::sort(ids.begin(), ids.end());
+}
+
+}  // namespace ncpm::neural

@@ -1,0 +1,38 @@
+// Which cells are near: lists of cells by coarse regions of the lattice.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "geometry.hpp"
+
+namespace ncpm::neural {
+
+class Bins {
+ public:
+  explicit Bins(const Grid& grid);
+
+  void clear();
+  void add(std::int32_t id, const Box& support);
+  void remove(std::int32_t id, const Box& support);
+  void move(std::int32_t id, const Box& from, const Box& to);
+
+  // Every cell whose support touches the box and perhaps a few more, each once, ascending.
+  void near(const Box& box, std::vector<std::int32_t>& ids);
+
+ private:
+  static constexpr int kSide = 4;   // blocks across a bin
+  static constexpr int kMany = 64;  // a cell in more bins than this is listed as being everywhere
+
+  Box range(const Box& support) const;
+  template <class Visit>
+  void visit(const Box& range, Visit visit_bin);
+
+  Grid grid_, bins_;
+  std::vector<std::vector<std::int32_t>> lists_;
+  std::vector<std::int32_t> everywhere_;
+  std::vector<std::uint32_t> seen_;  // by id: the query that last met it
+  std::uint32_t query_ = 0;
+};
+
+}  // namespace ncpm::neural

@@ -1,0 +1,131 @@
+#include "cells.hpp"
+
+#include <cstring>
+
+namespace ncpm::neural {
+namespace {
+
+bool covers(Interval outer, Interval inner, Axis axis) {
+  if (outer.length == axis.size) return true;
+  const int offset = axis.circular ? wrapped(inner.start - outer.start, axis.size) : inner.start - outer.start;
+  return offset >= 0 && offset + inner.length <= outer.length;
+}
+
+int offset(Interval room, int site, Axis axis) {
+  return axis.circular ? wrapped(site - room.start, axis.size) : site - room.start;
+}
+
+Interval occupied(Interval room, const std::vector<std::int32_t>& counts, Axis axis) {
+  int lo = 0, hi = int(counts.size());
+  while (lo < hi && counts[lo] == 0) ++lo;
+  while (hi > lo && counts[hi - 1] == 0) --hi;
+  const int start = room.start + lo;
+  return {axis.circular && start >= axis.size ? start - axis.size : start, hi - lo};
+}
+
+}  // namespace
+
+void copy_shared(const Box& to, float* to_data, int to_pitch, const Box& from, const float* from_data, int from_pitch,
+                 int channels, const Grid& grid) {
+  const Runs ys = shared_runs(to.y.start, to.y.length, from.y, grid.y);
+  const Runs xs = shared_runs(to.x.start, to.x.length, from.x, grid.x);
+  for (int i = 0; i < ys.count; ++i)
+    for (int row = 0; row < ys.run[i].length; ++row)
+      for (int j = 0; j < xs.count; ++j)
+        std::memcpy(to_data + std::ptrdiff_t(ys.run[i].dst + row) * to_pitch + xs.run[j].dst * channels,
+                    from_data + std::ptrdiff_t(ys.run[i].src + row) * from_pitch + xs.run[j].src * channels,
+                    sizeof(float) * channels * xs.run[j].length);
+}
+
+Cells::Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels)
+    : grids_(std::move(grids)), pools_(std::move(pools)), channels_(std::move(channels)) {}
+
+void Cells::resize(int cells) {
+  if (cells > size()) cells_.resize(cells);
+}
+
+void Cells::clear() {
+  const int count = size();
+  cells_.clear();
+  cells_.resize(count);
+}
+
+void Cells::allocate(Cell& cell, const Box& room) const {
+  cell.room = room;
+  cell.rows.assign(room.y.length, 0);
+  cell.columns.assign(room.x.length, 0);
+  cell.tiles.assign(grids_.size(), {});
+  std::size_t floats = 0;
+  const auto place = [&](float* base) {
+    floats = 0;
+    Box support = room;
+    for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
+      const Box box = dilated(support, 2, grids_[layer]);
+      Tile& tile = cell.tiles[layer];
+      tile.y = box.y;
+      tile.x = box.x;
+      tile.channels = &channels_[layer];
+      for (int f = 0; f < kFields; ++f) {
+        if (channels_[layer][f] == 0) continue;
+        if (base) tile.field[f] = base + floats;
+        floats += rounded_up(sizeof(float) * box.y.length * box.x.length * channels_[layer][f]) / sizeof(float);
+      }
+      if (layer + 1 < grids_.size()) support = pooled(box, pools_[layer], grids_[layer + 1]);
+    }
+  };
+  place(nullptr);
+  cell.memory = Array<float>(floats);
+  place(cell.memory.data());
+}
+
+void Cells::make_room(int id, const Box& support) {
+  Cell& cell = cells_[id];
+  const Grid& grid = grids_[0];
+  if (!cell.tiles.empty() && covers(cell.room.y, support.y, grid.y) && covers(cell.room.x, support.x, grid.x)) return;
+  Box wanted = united(cell.support, support, grid);
+  if (!cell.tiles.empty())  // pixels counted since the support was last fitted
+    wanted = united(wanted, Box{occupied(cell.room.y, cell.rows, grid.y), occupied(cell.room.x, cell.columns, grid.x)}, grid);
+  Cell grown;
+  grown.support = cell.support;
+  allocate(grown, dilated(wanted, kSlack, grid));
+  if (!cell.tiles.empty()) {
+    for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
+      const Tile &from = cell.tiles[layer], &to = grown.tiles[layer];
+      for (int f = 0; f < kFields; ++f)
+        if (to.field[f])
+          copy_shared({to.y, to.x}, to.field[f], to.pitch(Field(f)), {from.y, from.x}, from.field[f], from.pitch(Field(f)),
+                      channels_[layer][f], grids_[layer]);
+    }
+    for (int i = 0; i < cell.room.y.length; ++i)
+      if (cell.rows[i]) grown.rows[offset(grown.room.y, cell.room.y.start + i, grid.y)] = cell.rows[i];
+    for (int i = 0; i < cell.room.x.length; ++i)
+      if (cell.columns[i]) grown.columns[offset(grown.room.x, cell.room.x.start + i, grid.x)] = cell.columns[i];
+  }
+  cell = std::move(grown);
+}
+
+void Cells::count(int id, int y, int x, int by) {
+  Cell& cell = cells_[id];
+  cell.rows[offset(cell.room.y, y, grids_[0].y)] += by;
+  cell.columns[offset(cell.room.x, x, grids_[0].x)] += by;
+}
+
+void Cells::fit_support(int id) {
+  Cell& cell = cells_[id];
+  if (cell.tiles.empty()) return;
+  cell.support = {occupied(cell.room.y, cell.rows, grids_[0].y), occupied(cell.room.x, cell.columns, grids_[0].x)};
+}
+
+void Cells::widen_support(int id) {
+  const Box before = cells_[id].support;
+  fit_support(id);
+  cells_[id].support = united(before, cells_[id].support, grids_[0]);
+}
+
+std::size_t Cells::bytes() const {
+  std::size_t total = 0;
+  for (const Cell& cell : cells_) total += sizeof(Cell) + cell.memory.size() * sizeof(float) + cell.tiles.size() * sizeof(Tile);
+  return total;
+}
+
+}  // namespace ncpm::neural

@@ -1,0 +1,83 @@
+// The cells' caches: for each cell and layer one tile per quantity, just large enough for where the cell
+// differs from an absent one. Outside its tile, and wherever it does not differ, a cell's values are zero.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "geometry.hpp"
+#include "memory.hpp"
+#include "plan.hpp"
+
+namespace ncpm::neural {
+
+// Quantities kept per cell, as differences from the background.
+enum Field {
+  kInput,   // h, what the layer receives (layers > 0)
+  kX,       // in front of phi's first SiLU; in layer 0 fixed point, as kY and kSkip
+  kY,       // psi's part of the cell in front of its first SiLU
+  kSkip,    // the skip path (layer 0)
+  kPhi,     // phi
+  kG,       // behind psi's first SiLU (last layer of nh)
+  kEnergy,  // energy of the sites (last layer of local_nh)
+  kFields
+};
+
+struct Tile {
+  Interval y, x;
+  std::array<float*, kFields> field{};
+  const std::array<int, kFields>* channels = nullptr;
+
+  std::int32_t* fixed(Field f) const { return reinterpret_cast<std::int32_t*>(field[f]); }
+  int pitch(Field f) const { return x.length * (*channels)[f]; }
+};
+
+class Cells {
+ public:
+  // `channels[layer][field]`: floats per pixel, 0 where not kept; `grids[layer]`, `pools[layer]` as in the plan.
+  Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels);
+
+  const Grid& grid(int layer) const { return grids_[layer]; }
+  void resize(int cells);  // the number of ids; new ones are empty
+  int size() const { return int(cells_.size()); }
+  void clear();
+
+  Box support(int id) const { return cells_[id].support; }  // blocks with pixels of the cell (hull)
+  bool has_tiles(int id) const { return !cells_[id].tiles.empty(); }  // not before it had its first pixel
+  int channels(int layer, Field field) const { return channels_[layer][field]; }
+  const Tile& tile(int id, int layer) const { return cells_[id].tiles[layer]; }
+
+  // Makes room for a support, keeping the values.
+  void make_room(int id, const Box& support);
+  // Counts a pixel of block (y, x) in or out; the block must be in the room made.
+  void count(int id, int y, int x, int by);
+  // Lets the support cover both what it did and the blocks that are occupied.
+  void widen_support(int id);
+  // Shrinks the support to the blocks that are occupied.
+  void fit_support(int id);
+
+  std::size_t bytes() const;
+
+ private:
+  struct Cell {
+    Box support, room;
+    std::vector<std::int32_t> rows, columns;  // pixels per row and column of blocks in `room`
+    std::vector<Tile> tiles;
+    Array<float> memory;
+  };
+  static constexpr int kSlack = 1;  // blocks a cell may grow before its tiles move
+
+  void allocate(Cell& cell, const Box& room) const;
+
+  std::vector<Grid> grids_;
+  std::vector<int> pools_;
+  std::vector<std::array<int, kFields>> channels_;
+  std::vector<Cell> cells_;
+};
+
+// Copies what two boxes of one grid share; `channels` 4-byte numbers per pixel, rows contiguous.
+void copy_shared(const Box& to, float* to_data, int to_pitch, const Box& from, const float* from_data, int from_pitch,
+                 int channels, const Grid& grid);
+
+}  // namespace ncpm::neural

@@ -1,0 +1,143 @@
+// 3x3 and 1x1 convolutions on small windows; see simd.hpp for how this file is included.
+//
+// A block of Rows x Columns output pixels of one group of channels stays in registers. An input value is
+// broadcast once and used for the three taps of its row. Order of summation of any output: ky, input channel,
+// kx; the blocking does not change it.
+
+namespace NCPM_ISA {
+
+// Vectors per pixel and group, and the most pixels that fit the registers beside weights and broadcasts.
+template <class V, int Group>
+struct Blocking {
+  static constexpr int vectors = Group / V::lanes;
+  static constexpr int registers = V::lanes == 16 || NCPM_ISA_REGISTERS == 32 ? 24 : 12;
+  static constexpr int pixels = registers / vectors > 0 ? registers / vectors : 1;
+};
+
+// SkipLeft, SkipRight: the two outermost input columns on that side are zero (the edge of a cell's support).
+template <class V, int Group, int Stride, int Rows, int Columns, bool SkipLeft, bool SkipRight>
+void convolve_block(const Convolution& job, int row, int column, int group) {
+  constexpr int N = Blocking<V, Group>::vectors;
+  const int stride = Stride ? Stride : job.in_stride;
+  typename V::Floats sum[Rows][Columns][N];
+  float* out = job.out + row * job.out_pitch + column * job.out_stride + group;
+  for (int r = 0; r < Rows; ++r)
+    for (int c = 0; c < Columns; ++c)
+      for (int n = 0; n < N; ++n) sum[r][c][n] = V::load(out + r * job.out_pitch + c * job.out_stride + n * V::lanes);
+  for (int ky = 0; ky < 3; ++ky) {
+    const int top = row + ky - 1;  // input row of the block's first row
+    if (top + Rows <= job.live_y0 || top >= job.live_y1) continue;
+    const float* in = job.in + top * job.in_pitch + column * stride;
+    const float* weights = job.weights + (std::size_t(group) * 3 + ky * Group) * 3 * job.in_channels;
+    for (int i = 0; i < job.in_channels; ++i, weights += 3 * Group) {
+      typename V::Floats w[3][N];
+      for (int kx = 0; kx < 3; ++kx)
+        for (int n = 0; n < N; ++n) w[kx][n] = V::load(weights + kx * Group + n * V::lanes);
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+        for (int x = SkipLeft ? 1 : -1; x < (SkipRight ? Columns - 1 : Columns + 1); ++x) {
+          const auto value = V::fill(in[r * job.in_pitch + x * stride + i]);
+#pragma GCC unroll 3
+          for (int kx = 0; kx < 3; ++kx) {
+            const int c = x + 1 - kx;
+            if (c < 0 || c >= Columns) continue;
+#pragma GCC unroll 4
+            for (int n = 0; n < N; ++n) sum[r][c][n] = V::fma(value, w[kx][n], sum[r][c][n]);
+          }
+        }
+    }
+  }
+  for (int r = 0; r < Rows; ++r)
+    for (int c = 0; c < Columns; ++c)
+      for (int n = 0; n < N; ++n) V::store(out + r * job.out_pitch + c * job.out_stride + n * V::lanes, sum[r][c][n]);
+}
+
+using BlockKernel = void (*)(const Convolution&, int row, int column, int group);
+
+constexpr int kMaxColumns = 6, kMaxRows = 4;
+
+template <class V, int Group, int Stride>
+struct BlockTable {
+  // [rows - 1][columns - 1][skip left][skip right]
+  BlockKernel kernel[kMaxRows][kMaxColumns][2][2] = {};
+
+  BlockTable() { fill_rows<1>(); }
+
+  static int most_rows(int columns) {
+    return std::max(1, std::min(kMaxRows, Blocking<V, Group>::pixels / columns));
+  }
+  static int most_columns() { return std::min(kMaxColumns, std::max(3, Blocking<V, Group>::pixels)); }
+
+ private:
+  template <int Rows>
+  void fill_rows() {
+    if constexpr (Rows <= kMaxRows) {
+      fill_columns<Rows, 1>();
+      fill_rows<Rows + 1>();
+    }
+  }
+  template <int Rows, int Columns>
+  void fill_columns() {
+    if constexpr (Columns <= kMaxColumns) {
+      if constexpr (Rows == 1 || Rows * Columns <= Blocking<V, Group>::pixels) {
+        auto& entry = kernel[Rows - 1][Columns - 1];
+        entry[0][0] = convolve_block<V, Group, Stride, Rows, Columns, false, false>;
+        entry[1][0] = convolve_block<V, Group, Stride, Rows, Columns, true, false>;
+        entry[0][1] = convolve_block<V, Group, Stride, Rows, Columns, false, true>;
+        entry[1][1] = convolve_block<V, Group, Stride, Rows, Columns, true, true>;
+      }
+      fill_columns<Rows, Columns + 1>();
+    }
+  }
+};
+
+template <class V, int Group, int Stride>
+void convolve_group(const Convolution& job, int group) {
+  static const BlockTable<V, Group, Stride> table;
+  const int most = table.most_columns();
+  const int chunks = (job.columns + most - 1) / most;
+  for (int chunk = 0, column = 0; chunk < chunks; ++chunk) {
+    const int columns = (job.columns - column + chunks - chunk - 1) / (chunks - chunk);
+    const int left = job.live_x0 > column, right = job.live_x1 < column + columns;
+    const int rows_at_once = table.most_rows(columns);
+    for (int row = 0; row < job.rows;) {
+      const int rows = std::min(rows_at_once, job.rows - row);
+      table.kernel[rows - 1][columns - 1][left][right](job, row, column, group);
+      row += rows;
+    }
+    column += columns;
+  }
+}
+
+// Channels in groups of 16, a rest of 8. VG: the vector type for a group of that width.
+template <class V16, class V8>
+void convolve(const Convolution& job) {
+  int group = 0;
+  for (; group + 16 <= job.out_stride; group += 16) {
+    if (job.in_stride == 16) convolve_group<V16, 16, 16>(job, group);
+    else if (job.in_stride == 32) convolve_group<V16, 16, 32>(job, group);
+    else convolve_group<V16, 16, 0>(job, group);
+  }
+  if (group < job.out_stride) {
+    if (job.in_stride == 8) convolve_group<V8, 8, 8>(job, group);
+    else convolve_group<V8, 8, 0>(job, group);
+  }
+}
+
+template <class V8>
+void mix_channels(const Convolution& job) {
+  for (int row = 0; row < job.rows; ++row)
+    for (int column = 0; column < job.columns; ++column) {
+      const float* in = job.in + row * job.in_pitch + column * job.in_stride;
+      float* out = job.out + row * job.out_pitch + column * job.out_stride;
+      for (int c = 0; c < job.out_stride; c += V8::lanes) {
+        auto sum = V8::load(out + c);
+        for (int i = 0; i < job.in_channels; ++i)
+          sum = V8::fma(V8::fill(in[i]), V8::load(job.weights + i * job.out_stride + c), sum);
+        V8::store(out + c, sum);
+      }
+    }
+}
+
+}  // namespace NCPM_ISA

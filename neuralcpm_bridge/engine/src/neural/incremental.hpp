@@ -1,0 +1,185 @@
+// Exact incremental evaluation of a network of NH layers.
+//
+// Caches: for the background (an absent cell) every layer's quantities on the whole lattice, for the cells
+// their differences from it in tiles (cells.hpp). propose() recomputes what a change reaches, layer by layer,
+// into an arena; accept() copies it into the caches. Nothing is ever updated by adding floating-point
+// differences, so the caches are always those of a fresh rebuild, bit for bit.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "bins.hpp"
+#include "cells.hpp"
+#include "plan.hpp"
+
+namespace ncpm::neural {
+
+// A pixel of block (y, x) goes from one cell to another.
+struct Flip {
+  int y, x, pixel;
+  std::int32_t old_id, new_id, old_type, new_type;
+
+  bool retypes() const { return old_type != new_type; }
+};
+
+// New values of a quantity on a box of its grid.
+struct Patch {
+  Box at;
+  float* data = nullptr;
+  int channels = 0;
+  int pitch = 0;
+};
+
+// Values somewhere: in a tile, or put together for the moment.
+struct View {
+  const float* data;
+  int pitch;
+};
+
+// A cell near the change, with its new values of the layer at hand where they change.
+struct Candidate {
+  std::int32_t id;
+  Box support;  // where its input of this layer differs from the background's (hull)
+  Patch input, x, y, phi, output;
+  Rect output_rect;  // of `output` in the frame, before pooling
+};
+
+// Where to put a patch if the proposal is accepted.
+struct Write {
+  std::int32_t id;
+  int layer;
+  Field field;
+  Patch patch;
+};
+
+// One layer of a proposal: its frame, and the background's new values in it ([y][x][channel] over the frame).
+struct Pass {
+  int layer;
+  const LayerPlan* plan;
+  Frame frame;
+  float *h = nullptr, *x = nullptr, *q = nullptr, *p = nullptr, *phi = nullptr;
+  float *sum = nullptr, *y = nullptr, *t = nullptr, *g = nullptr, *out = nullptr;
+  Patch output;  // pooled
+
+  int pitch(int channels) const { return frame.x.length * channels; }
+  std::ptrdiff_t at(int channels, int y, int x) const { return (std::ptrdiff_t(y) * frame.x.length + x) * channels; }
+};
+
+// The background's caches of one layer: [y][x][channel] over its grid.
+struct Background {
+  Array<std::int32_t> x_fixed, y_fixed, skip_fixed;  // layer 0
+  Array<float> h, x, y;                              // other layers
+  Array<float> p, phi, sum, t;
+};
+
+struct Proposal {
+  Box blocks;              // blocks whose pixels changed
+  bool background = true;  // the background's input changed, not only that of the flip's two cells
+  const Flip* flip = nullptr;  // null: the fixed-point caches already hold the change
+  Arena arena;
+  std::vector<Pass> passes;
+  std::vector<Candidate> candidates;  // ascending ids
+  std::vector<Write> writes;
+  Array<float> scratch[2];            // frame-sized, for one cell at a time
+};
+
+// What becomes of the last layer: the energy.
+class Head {
+ public:
+  virtual ~Head() = default;
+  virtual void reset() = 0;
+  virtual bool wants_output() const = 0;  // of the last layer; else what is behind psi's first SiLU
+  virtual double propose(Proposal& proposal, const Pass& last, const Cells& cells, double counted) = 0;
+  virtual void accept(const Proposal& proposal) = 0;
+  virtual double energy(double counted) const = 0;
+};
+
+// A cell's values on `rect`: in its tile if they lie there as they are, else put together in `scratch` (over
+// the frame), with `fresh` values of this proposal on top.
+View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Patch& fresh, const Rect& rect, float* scratch);
+
+class Incremental {
+ public:
+  Incremental(const Plan& plan, const Kernels& kernels, std::unique_ptr<Head> head);
+
+  void rebuild(const Lattice& lattice);
+  double energy() const { return head_->energy(counted_); }
+  double delta(const Flip& flip);
+  void commit(const Flip& flip);  // the flip of the last delta
+  void changed(const Lattice& after, const std::vector<int>& sites);
+  void set_id(int site, std::int32_t id) { ids_[site] = id; }
+
+ private:
+  // incremental.cpp
+  void propose(const Box& blocks, bool background, const Flip* flip);
+  void accept();
+  void find_candidates();
+  void put_pixel(int y, int x, int pixel, std::int32_t id, std::int32_t type, int by);
+
+  // background_pass.cpp
+  void load(const Pass& pass, const float* cache, int channels, const Rect& rect, float* to) const;
+  void store(const Pass& pass, const float* from, int channels, const Rect& rect, float* cache) const;
+  void load_fixed(const Pass& pass, const PixelTable& table, const Array<std::int32_t>& cache, const Rect& rect, float* to);
+  void convolve(const Pass& pass, const Packed& weights, const float* in, const Rect& rect, float* out) const;
+  void background_first(Pass& pass);
+  void background_phi(Pass& pass);
+  void sum_cells(Pass& pass);
+  void background_psi(Pass& pass);
+  void accept_background(const Pass& pass);
+
+  // cell_pass.cpp
+  View view(const Pass& pass, const Candidate& cell, Field field, const Patch& fresh, const Rect& rect, float* scratch) {
+    return view_of(cells_, pass, cell.id, field, fresh, rect, scratch);
+  }
+  View view_fixed(const Pass& pass, const Candidate& cell, Field field, const PixelTable& table, const Rect& rect, float* scratch);
+  Patch convolve_cell(const Pass& pass, const Packed& weights, float* in, const Rect& live, const Rect& rect, Patch out);
+  Patch new_patch(const Pass& pass, const Rect& rect, int channels);
+  void cell_first(Pass& pass, Candidate& cell);
+  void cell_phi(Pass& pass, Candidate& cell);
+  void cell_psi(Pass& pass, Candidate& cell);
+  void cell_activation(Pass& pass, Candidate& cell);
+  void hand_on(Pass& pass);
+  bool moved(const Candidate& cell) const {
+    return proposal_.flip && (cell.id == proposal_.flip->old_id || cell.id == proposal_.flip->new_id);
+  }
+
+  const Plan& plan_;
+  const Kernels& kernels_;
+  std::unique_ptr<Head> head_;
+  std::vector<Background> background_;
+  Cells cells_;
+  Bins bins_;
+  int first_id_;  // smaller ids are no cells (local_nh: the medium)
+  double counted_ = 0;  // nh: how many ids the sums run over
+  // The state the caches belong to.
+  int height_ = 0, width_ = 0;
+  std::vector<std::int32_t> ids_, types_;
+  Proposal proposal_;
+  double delta_ = 0;
+  std::vector<std::int32_t> near_;
+};
+
+// Local positions of the blocks a flip reaches: visit(tap, y, x) for those within `rect`.
+template <class Visit>
+void for_reached(const Frame& frame, const Flip& flip, int taps, const Rect& rect, Visit visit) {
+  const auto local = [](const FrameAxis& a, int block, int step) {
+    return a.whole ? wrapped(block + step, a.axis.size) + 1 : a.in.lo + step;
+  };
+  const int reach = taps == 9 ? 1 : 0;
+  for (int dy = -reach, tap = 0; dy <= reach; ++dy)
+    for (int dx = -reach; dx <= reach; ++dx, ++tap) {
+      const int y = local(frame.y, flip.y, dy), x = local(frame.x, flip.x, dx);
+      if (y >= rect.y.lo && y < rect.y.hi && x >= rect.x.lo && x < rect.x.hi) visit(tap, y, x);
+    }
+}
+
+// Pads: zeros outside the lattice, or the far end where a circular axis is recomputed as a whole.
+void fill_padding(const Pass& pass, float* image, int channels, const Rect& need);
+// Zeros in `need` outside `live`.
+void clear_around(const Pass& pass, float* image, int channels, const Rect& need, const Rect& live);
+// Where the input of a 3x3 convolution differs from zero and is needed for `out`, given the hulls of the
+// cell's differences in input and output.
+Rect live_input(const Frame& frame, const Box& in, const Box& out_support, const Rect& out);
+
+}  // namespace ncpm::neural

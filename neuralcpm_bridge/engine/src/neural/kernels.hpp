@@ -1,0 +1,69 @@
+// The arithmetic of the networks on small windows, once per instruction set.
+//
+// Images are [row][column][channel], channels innermost and padded with zeros to a multiple of kChannelBlock;
+// a pitch is the distance of two rows in floats. Every output value is computed by the same operations in the
+// same order whatever the window around it: values from different windows are bit-equal.
+#pragma once
+
+#include <cstdint>
+
+namespace ncpm::neural {
+
+inline constexpr int kChannelBlock = 8;
+inline int padded(int channels) { return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock; }
+
+// out += 3x3 convolution of `in`. `in` points at the pixel under the first output pixel; its neighbours are
+// read too, but only rows and columns of [live_y), [live_x) may differ from zero, and reading is kept to them
+// where that saves work. Pixels read outside them must be zero.
+struct Convolution {
+  const float* in;
+  int in_pitch;
+  int in_channels, in_stride;  // how many are used, how many lie between pixels
+  float* out;
+  int out_pitch;
+  int out_stride;  // padded number of output channels = floats between pixels
+  int rows, columns;
+  int live_y0, live_y1, live_x0, live_x1;  // relative to the first output pixel
+  const float* weights;                    // as pack_convolution (packing.hpp) lays them out
+};
+
+struct Window {
+  int rows, row_floats;  // row_floats = columns * padded channels
+};
+
+struct Kernels {
+  const char* isa;
+
+  void (*convolve)(const Convolution&);
+  // out += 1x1 convolution; live_* are ignored.
+  void (*mix_channels)(const Convolution&);
+  // out = SiLU(in)
+  void (*silu)(Window, const float* in, int in_pitch, float* out, int out_pitch);
+  // out = SiLU(base + delta) - activation, activation being SiLU(base); exactly 0 where delta is 0.
+  void (*silu_change)(Window, const float* base, const float* activation, int base_pitch, const float* delta,
+                      int delta_pitch, float* out, int out_pitch);
+  // The same with delta in fixed point, delta * step.
+  void (*silu_change_fixed)(Window, const float* base, const float* activation, int base_pitch,
+                            const std::int32_t* delta, int delta_pitch, float step, float* out, int out_pitch);
+  // out = in * step
+  void (*from_fixed)(Window, const std::int32_t* in, int in_pitch, float step, float* out, int out_pitch);
+  // out += in
+  void (*add)(Window, const float* in, int in_pitch, float* out, int out_pitch);
+  // energy[row][column] = Σ over channels weight · (SiLU(base + delta) - activation)
+  void (*site_energies)(int rows, int columns, int channels, const float* base, const float* activation,
+                        int base_pitch, const float* delta, int delta_pitch, const float* weight, float* energy,
+                        int energy_pitch);
+  // Σ of the values, each rounded to a multiple of 2^-32: integers, so the order of summation is immaterial.
+  std::int64_t (*fixed_sum)(int rows, int columns, const float* values, int pitch);
+};
+
+inline constexpr double kFixedUnit = 1.0 / 4294967296.0;
+
+const Kernels& baseline_kernels();
+const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();
+
+// The best the CPU has, or what the environment variable NEURALCPM_ISA asks for.
+const Kernels& selected_kernels();
+
+}  // namespace ncpm::neural

@@ -1,0 +1,36 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+#include "kernels.hpp"
+
+#define NCPM_ISA ncpm::neural::avx2
+#define NCPM_ISA_REGISTERS 16
+#include "simd.hpp"
+#include "pointwise_impl.hpp"
+#include "convolution_impl.hpp"
+
+namespace ncpm::neural {
+
+const Kernels& avx2_kernels() {
+  using namespace avx2;
+  using V = Vector<8>;
+  static const Kernels kernels = {
+      "avx2",
+      convolve<Vector<8>, Vector<8>>,
+      mix_channels<V>,
+      silu_window<V>,
+      silu_change<V>,
+      silu_change_fixed<V>,
+      from_fixed<V>,
+      add<V>,
+      site_energies<V>,
+      fixed_sum,
+  };
+  return kernels;
+}
+
+}  // namespace ncpm::neural

@@ -1,0 +1,74 @@
+// The extensive energy of local_nh: a sum over sites and cells of small numbers, kept as integers.
+#include "heads.hpp"
+
+namespace ncpm::neural {
+
+LocalHead::LocalHead(const Plan& plan, const Kernels& kernels)
+    : plan_(plan), kernels_(kernels), background_energy_(plan.layers.back().grid.sites()) {}
+
+void LocalHead::reset() {
+  background_energy_.clear();
+  total_ = pending_ = 0;
+}
+
+double LocalHead::energy(double) const {
+  return double(total_) * kFixedUnit + double(background_energy_.size()) * plan_.background_head.out_bias;
+}
+
+double LocalHead::propose(Proposal& proposal, const Pass& pass, const Cells& cells, double) {
+  const Rect rect = pass.frame.output();
+  const int rows = rect.y.size(), columns = rect.x.size(), width = padded(pass.plan->width);
+  const int hidden = plan_.cell_head.hidden.out_stride, pitch = columns * hidden;
+  const auto image = [&] { return proposal.arena.take<float>(std::size_t(rows) * pitch); };
+  const auto hidden_layer = [&](const SiteHead& head, float* to) {
+    for (int i = 0; i < rows * columns; ++i) std::memcpy(to + std::size_t(i) * hidden, head.hidden_bias.data(), sizeof(float) * hidden);
+    kernels_.mix_channels({pass.out + pass.at(width, rect.y.lo, rect.x.lo), pass.pitch(width), pass.plan->width, width, to, pitch,
+                           hidden, rows, columns, 0, 0, 0, 0, head.hidden.weights.data()});
+  };
+  // The background by its own head.
+  float *base = image(), *activation = image(), *nothing = image();
+  hidden_layer(plan_.background_head, base);
+  std::memset(nothing, 0, sizeof(float) * rows * pitch);
+  pending_background_ = {pass.frame.sites(rect), proposal.arena.take<float>(std::size_t(rows) * columns), 1, columns};
+  kernels_.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch, plan_.background_head.out.data(),
+                         pending_background_.data, columns);
+  float* before = proposal.arena.take<float>(std::size_t(rows) * columns);
+  const Grid& grid = pass.plan->grid;
+  copy_shared(pending_background_.at, before, columns, {{0, grid.y.size}, {0, grid.x.size}}, background_energy_.data(),
+              grid.x.size, 1, grid);
+  pending_ = kernels_.fixed_sum(rows, columns, pending_background_.data, columns) - kernels_.fixed_sum(rows, columns, before, columns);
+
+  // The cells relative to the background by theirs.
+  hidden_layer(plan_.cell_head, base);
+  kernels_.silu({rows, pitch}, base, pitch, activation, pitch);
+  for (Candidate& cell : proposal.candidates) {
+    if (!cell.output.data) continue;
+    const Rect part = cell.output_rect;
+    const int height = part.y.size(), length = part.x.size();
+    Patch change = cell.output;
+    if (!plan_.head_fused) {
+      change.pitch = length * hidden;
+      change.data = proposal.arena.take<float>(std::size_t(height) * change.pitch);
+      std::memset(change.data, 0, sizeof(float) * height * change.pitch);
+      kernels_.mix_channels({cell.output.data, cell.output.pitch, pass.plan->width, width, change.data, change.pitch, hidden, height, length,
+                             0, 0, 0, 0, plan_.cell_head.hidden.weights.data()});
+    }
+    const std::ptrdiff_t at = std::ptrdiff_t(part.y.lo - rect.y.lo) * pitch + (part.x.lo - rect.x.lo) * hidden;
+    Patch energies{cell.output.at, proposal.arena.take<float>(std::size_t(height) * length), 1, length};
+    kernels_.site_energies(height, length, hidden, base + at, activation + at, pitch, change.data, change.pitch,
+                           plan_.cell_head.out.data(), energies.data, length);
+    const View old = view_of(cells, pass, cell.id, kEnergy, {}, part, proposal.scratch[0].data());
+    pending_ += kernels_.fixed_sum(height, length, energies.data, length) - kernels_.fixed_sum(height, length, old.data, old.pitch);
+    proposal.writes.push_back({cell.id, pass.layer, kEnergy, energies});
+  }
+  return double(pending_) * kFixedUnit;
+}
+
+void LocalHead::accept(const Proposal& proposal) {
+  const Grid& grid = proposal.passes.back().plan->grid;
+  copy_shared({{0, grid.y.size}, {0, grid.x.size}}, background_energy_.data(), grid.x.size, pending_background_.at,
+              pending_background_.data, pending_background_.pitch, 1, grid);
+  total_ += pending_;
+}
+
+}  // namespace ncpm::neural

@@ -1,0 +1,78 @@
+#include "plan.hpp"
+
+namespace ncpm::neural {
+
+// 1x1: [in][out]. 3x3: groups of 16 output channels and a rest of 8, each [ky][in][kx][channel of the group].
+Packed pack(const Linear& linear) {
+  Packed packed;
+  packed.inputs = linear.inputs;
+  packed.outputs = linear.outputs;
+  packed.in_stride = padded(linear.inputs);
+  packed.out_stride = padded(linear.outputs);
+  packed.weights.assign(std::size_t(linear.taps) * linear.inputs * packed.out_stride, 0.0f);
+  const auto value = [&](int tap, int out, int in) { return out < linear.outputs ? float(linear.at(tap, out, in)) : 0.0f; };
+  float* to = packed.weights.data();
+  if (linear.taps == 1) {
+    for (int in = 0; in < linear.inputs; ++in)
+      for (int out = 0; out < packed.out_stride; ++out) *to++ = value(0, out, in);
+    return packed;
+  }
+  for (int group = 0; group < packed.out_stride;) {
+    const int size = group + 16 <= packed.out_stride ? 16 : 8;
+    for (int ky = 0; ky < 3; ++ky)
+      for (int in = 0; in < linear.inputs; ++in)
+        for (int kx = 0; kx < 3; ++kx)
+          for (int k = 0; k < size; ++k) *to++ = value(ky * 3 + kx, group + k, in);
+    group += size;
+  }
+  return packed;
+}
+
+std::vector<float> padded_bias(const std::vector<double>& bias) {
+  std::vector<float> out(padded(int(bias.size())), 0.0f);
+  for (std::size_t i = 0; i < bias.size(); ++i) out[i] = float(bias[i]);
+  return out;
+}
+
+Linear read_linear(const Model& model, const std::string& name) {
+  const Tensor& weight = model.weight(name + ".weight");
+  const std::vector<float>& bias = model.weight(name + ".bias").floats;
+  const int taps = weight.shape.size() == 4 ? int(weight.shape[2] * weight.shape[3]) : 1;
+  Linear linear(taps, int(weight.shape[0]), int(weight.shape[1]));
+  for (int out = 0; out < linear.outputs; ++out) {
+    linear.bias[out] = bias[out];
+    for (int in = 0; in < linear.inputs; ++in)
+      for (int tap = 0; tap < taps; ++tap)
+        linear.at(tap, out, in) = weight.floats[(std::size_t(out) * linear.inputs + in) * taps + tap];
+  }
+  return linear;
+}
+
+Linear operator*(const Linear& second, const Linear& first) {
+  Linear product(second.taps * first.taps, second.outputs, first.inputs);
+  product.bias = second.bias;
+  for (int a = 0; a < second.taps; ++a)
+    for (int b = 0; b < first.taps; ++b)
+      for (int out = 0; out < product.outputs; ++out)
+        for (int in = 0; in < product.inputs; ++in) {
+          double sum = 0;
+          for (int k = 0; k < second.inputs; ++k) sum += second.at(a, out, k) * first.at(b, k, in);
+          product.at(a * first.taps + b, out, in) = sum;  // one factor has a single tap
+        }
+  return product;
+}
+
+int border_class(const Grid& grid, int y, int x) {
+  int border = 0;
+  if (!grid.y.circular) border |= (y == 0 ? kTop : 0) | (y == grid.y.size - 1 ? kBottom : 0);
+  if (!grid.x.circular) border |= (x == 0 ? kLeft : 0) | (x == grid.x.size - 1 ? kRight : 0);
+  return border;
+}
+
+bool tap_exists(int border, int tap) {
+  const int ky = tap / 3, kx = tap % 3;
+  return !((border & kTop && ky == 0) || (border & kBottom && ky == 2) || (border & kLeft && kx == 0) ||
+           (border & kRight && kx == 2));
+}
+
+}  // namespace ncpm::neural

@@ -1,0 +1,118 @@
+// Pixel-by-pixel kernels; see simd.hpp for how this file is included.
+
+namespace NCPM_ISA {
+
+template <class V, class Body>
+inline void for_rows(Window window, Body body) {
+  for (int row = 0; row < window.rows; ++row)
+    for (int i = 0; i < window.row_floats; i += V::lanes) body(row, i);
+}
+
+template <class V>
+void silu_window(Window window, const float* in, int in_pitch, float* out, int out_pitch) {
+  for_rows<V>(window, [=](int row, int i) {
+    V::store(out + row * out_pitch + i, silu<V>(V::load(in + row * in_pitch + i)));
+  });
+}
+
+template <class V>
+void silu_change(Window window, const float* base, const float* activation, int base_pitch, const float* delta,
+                 int delta_pitch, float* out, int out_pitch) {
+  for_rows<V>(window, [=](int row, int i) {
+    const auto x = V::load(base + row * base_pitch + i) + V::load(delta + row * delta_pitch + i);
+    V::store(out + row * out_pitch + i, silu<V>(x) - V::load(activation + row * base_pitch + i));
+  });
+}
+
+template <class V>
+void silu_change_fixed(Window window, const float* base, const float* activation, int base_pitch,
+                       const std::int32_t* delta, int delta_pitch, float step, float* out, int out_pitch) {
+  for_rows<V>(window, [=](int row, int i) {
+    const auto change = V::from_ints(V::load(delta + row * delta_pitch + i));
+    const auto x = V::fma(change, V::fill(step), V::load(base + row * base_pitch + i));
+    V::store(out + row * out_pitch + i, silu<V>(x) - V::load(activation + row * base_pitch + i));
+  });
+}
+
+template <class V>
+void from_fixed(Window window, const std::int32_t* in, int in_pitch, float step, float* out, int out_pitch) {
+  for_rows<V>(window, [=](int row, int i) {
+    V::store(out + row * out_pitch + i, V::from_ints(V::load(in + row * in_pitch + i)) * step);
+  });
+}
+
+template <class V>
+void add(Window window, const float* in, int in_pitch, float* out, int out_pitch) {
+  for_rows<V>(window, [=](int row, int i) {
+    float* to = out + row * out_pitch + i;
+    V::store(to, V::load(to) + V::load(in + row * in_pitch + i));
+  });
+}
+
+// The sum of the lanes, halving: always the same tree.
+template <class V>
+inline float sum_of_lanes(typename V::Floats value) {
+  float lane[V::lanes];
+  V::store(lane, value);
+  for (int half = V::lanes / 2; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+  return lane[0];
+}
+
+#if defined(__AVX2__)
+template <>
+inline float sum_of_lanes<Vector<8>>(Vector<8>::Floats value) {
+  __m128 sum = _mm_add_ps(_mm256_castps256_ps128(__m256(value)), _mm256_extractf128_ps(__m256(value), 1));
+  sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
+  return _mm_cvtss_f32(_mm_add_ss(sum, _mm_shuffle_ps(sum, sum, 1)));
+}
+#endif
+
+template <class V>
+void site_energies(int rows, int columns, int channels, const float* base, const float* activation, int base_pitch,
+                   const float* delta, int delta_pitch, const float* weight, float* energy, int energy_pitch) {
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < columns; ++column) {
+      const int at = column * channels;
+      const float *b = base + row * base_pitch + at, *a = activation + row * base_pitch + at;
+      const float* d = delta + row * delta_pitch + at;
+      auto sum = V::fill(0.0f);
+      for (int c = 0; c < channels; c += V::lanes)
+        sum = V::fma(silu<V>(V::load(b + c) + V::load(d + c)) - V::load(a + c), V::load(weight + c), sum);
+      energy[row * energy_pitch + column] = sum_of_lanes<V>(sum);
+    }
+}
+
+// Adding 1.5·2^20 to a double leaves it as a multiple of 2^-32 in the low bits, which are summed as integers.
+inline std::int64_t fixed_sum(int rows, int columns, const float* values, int pitch) {
+  constexpr double kShift = 1572864.0;
+  std::uint64_t shift_bits;
+  std::memcpy(&shift_bits, &kShift, sizeof shift_bits);
+  std::uint64_t total = 0;
+  typedef double Doubles __attribute__((vector_size(32)));
+  typedef std::uint64_t Bits __attribute__((vector_size(32)));
+  typedef float Floats __attribute__((vector_size(16)));
+  Bits sums = {};
+  for (int row = 0; row < rows; ++row) {
+    const float* value = values + row * pitch;
+    int i = 0;
+    for (; i + 4 <= columns; i += 4) {
+      Floats four;
+      std::memcpy(&four, value + i, sizeof four);
+      const Doubles shifted = __builtin_convertvector(four, Doubles) + kShift;
+      Bits bits;
+      std::memcpy(&bits, &shifted, sizeof bits);
+      sums += bits;
+    }
+    for (; i < columns; ++i) {
+      const double shifted = double(value[i]) + kShift;
+      std::uint64_t bits;
+      std::memcpy(&bits, &shifted, sizeof bits);
+      total += bits;
+    }
+  }
+  total += sums[0] + sums[1] + sums[2] + sums[3];
+  return static_cast<std::int64_t>(total - shift_bits * std::uint64_t(rows) * std::uint64_t(columns));
+}
+
+}  // namespace NCPM_ISA
