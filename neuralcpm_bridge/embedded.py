@@ -1,0 +1,208 @@
+"""The embedded host: Metropolis dynamics without CompuCell3D or Morpheus.
+
+One Monte Carlo step is H·W attempts; an attempt is a uniform target site and a uniform neighbour of it as source, as
+in the other hosts. The engine runs the models it covers; the others run here, over the ΔH protocol.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .artifact import Artifact
+from .delta import DeltaBackend, Term, open_backend
+from .errors import UserError
+from .state import CellState
+
+Neighbourhood = Literal["moore", "von_neumann"]
+OFFSETS: dict[str, NDArray[np.int64]] = {
+    "moore": np.array([(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)]),
+    "von_neumann": np.array([(-1, 0), (0, -1), (0, 1), (1, 0)]),
+}
+RESPONSE_SECONDS = 0.25
+"""Longest time between two signs of life: how far a progress bar or an interrupt may lag."""
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """How chains move. Chain i draws from the random stream `seed + i`."""
+
+    temperature: float
+    seed: int = 0
+    neighbourhood: Neighbourhood = "moore"
+    boundary_only: bool = False
+    """Skip attempts within one cell, counting them: the same process in law, from other random numbers."""
+    term: Term = "full"
+    forbid_extinction: bool = False
+
+
+@dataclass
+class Counts:
+    """What the chains did, summed over them."""
+
+    attempts: int = 0
+    proposals: int = 0
+    """Attempts between different cells: those that cost a ΔH."""
+    accepted: int = 0
+
+    def add(self, more: dict[str, int]) -> None:
+        self.attempts += more["attempts"]
+        self.proposals += more["proposals"]
+        self.accepted += more["accepted"]
+
+
+@dataclass
+class Chains(ABC):
+    """Independent chains of one model that advance together."""
+
+    dynamics: Dynamics
+    name: str
+    counts: Counts = field(default_factory=Counts, init=False)
+
+    @abstractmethod
+    def advance(self, mcs: int) -> None:
+        """Run every chain for `mcs` Monte Carlo steps; however they are grouped, the chains come out the same."""
+
+    @abstractmethod
+    def states(self) -> list[CellState]: ...
+
+
+class EngineChains(Chains):
+    """Chains inside the engine, on several threads."""
+
+    def __init__(self, artifact: Artifact, states: Sequence[CellState], dynamics: Dynamics, threads: int = 1) -> None:
+        from .backends.engine import EngineBackend, engine_model
+
+        super().__init__(dynamics, "engine")
+        model = engine_model(artifact)
+        self.threads = threads
+        self.backends = [
+            EngineBackend(
+                artifact, state, term=dynamics.term, forbid_extinction=dynamics.forbid_extinction, model=model
+            )
+            for state in states
+        ]
+
+    def advance(self, mcs: int) -> None:
+        from ._engine import EngineError, run_chains
+
+        how = self.dynamics
+        seeds = [(how.seed + chain) % 2**64 for chain in range(len(self.backends))]
+        try:
+            results = run_chains(
+                [backend.engine for backend in self.backends],
+                mcs,
+                how.temperature,
+                seeds,
+                self.threads,
+                how.neighbourhood,
+                how.boundary_only,
+            )
+        except EngineError as error:
+            raise UserError(str(error)) from None
+        for counts in results:
+            self.counts.add(counts)
+
+    def states(self) -> list[CellState]:
+        return [backend.state() for backend in self.backends]
+
+
+class ProtocolChains(Chains):
+    """Chains over any ΔH back end, one attempt at a time: for models the engine does not cover."""
+
+    def __init__(self, backends: Sequence[DeltaBackend], dynamics: Dynamics, periodic: bool) -> None:
+        super().__init__(dynamics, backends[0].name)
+        if dynamics.boundary_only:
+            raise UserError(
+                f"Proposals on boundaries only need the engine, but this model runs on {self.name}: leave the option out."
+            )
+        self.backends = list(backends)
+        self.periodic = periodic
+        self.step = 0
+
+    def advance(self, mcs: int) -> None:
+        for step in range(self.step, self.step + mcs):
+            for chain, backend in enumerate(self.backends):
+                # Keyed by chain and step, so that a chain does not depend on how its steps are grouped.
+                generator = np.random.Philox(key=(self.dynamics.seed + chain) % 2**64, counter=[0, 0, step, 0])
+                self.counts.add(metropolis_step(backend, self.dynamics, self.periodic, np.random.Generator(generator)))
+        self.step += mcs
+
+    def states(self) -> list[CellState]:
+        return [backend.state() for backend in self.backends]
+
+
+def metropolis_step(
+    backend: DeltaBackend, dynamics: Dynamics, periodic: bool, random: np.random.Generator
+) -> dict[str, int]:
+    """One Monte Carlo step."""
+    state = backend.state()
+    ids, volumes = state.ids.copy(), state.volumes
+    height, width = state.shape
+    offsets = OFFSETS[dynamics.neighbourhood]
+    targets = np.stack([random.integers(height, size=ids.size), random.integers(width, size=ids.size)], axis=1)
+    sources = targets + offsets[random.integers(len(offsets), size=ids.size)]
+    uniform = random.random(ids.size)
+    counts = {"attempts": ids.size, "proposals": 0, "accepted": 0}
+    inside = ((sources >= 0) & (sources < (height, width))).all(axis=1)
+    sources %= (height, width)
+    for attempt in range(ids.size) if periodic else np.flatnonzero(inside):
+        row, col = targets[attempt]
+        old_id, new_id = ids[row, col], ids[tuple(sources[attempt])]
+        if old_id == new_id:
+            continue
+        counts["proposals"] += 1
+        if dynamics.forbid_extinction and old_id > 0 and volumes[old_id] == 1:
+            continue
+        delta = backend.delta(int(row), int(col), int(new_id))
+        if math.isnan(delta):
+            raise UserError("ΔH became undefined (not a number): the model's weights are out of range, train it again.")
+        if delta > 0 and not (dynamics.temperature > 0 and uniform[attempt] < math.exp(-delta / dynamics.temperature)):
+            continue
+        backend.commit(int(row), int(col), int(new_id))
+        ids[row, col] = new_id
+        volumes[old_id] -= 1
+        volumes[new_id] += 1
+        counts["accepted"] += 1
+    return counts
+
+
+def open_chains(artifact: Artifact, states: Sequence[CellState], dynamics: Dynamics, threads: int = 1) -> Chains:
+    """Chains on the engine where it covers the model, else over ONNX Runtime."""
+    if not (math.isfinite(dynamics.temperature) and dynamics.temperature >= 0):
+        raise UserError(f"The temperature is {dynamics.temperature}, but a finite number from 0 on is needed.")
+    for state in states:
+        artifact.check_state(state)
+    if artifact.engine_serves:
+        return EngineChains(artifact, states, dynamics, threads)
+    backends = [open_backend(artifact, state, term=dynamics.term) for state in states]
+    return ProtocolChains(backends, dynamics, artifact.metadata.boundary == "periodic")
+
+
+def run(chains: Chains, mcs: int, snapshots: int) -> Iterator[tuple[int, list[CellState] | None]]:
+    """Advance to `mcs`, yielding (steps done, states) at evenly spaced times, start and end among them.
+
+    In between it yields (steps done, None), often enough to show progress and to be interrupted.
+    """
+    times = sorted({round(mcs * k / max(snapshots, 1)) for k in range(max(snapshots, 1) + 1)})
+    yield 0, chains.states()
+    done, chunk = 0, 1
+    for goal in times[1:]:
+        while done < goal:
+            began = time.perf_counter()
+            steps = min(chunk, goal - done)
+            chains.advance(steps)
+            done += steps
+            taken = time.perf_counter() - began
+            if taken < RESPONSE_SECONDS / 2 and steps == chunk:
+                chunk *= 2
+            elif taken > RESPONSE_SECONDS:
+                chunk = max(1, chunk // 2)
+            yield done, chains.states() if done == goal else None
