@@ -21,6 +21,9 @@ ENGINE_KINDS = ("nh", "local_nh")
 """Networks whose ΔH the engine computes incrementally; the others run on ONNX Runtime."""
 
 
+Boundary = Literal["periodic", "free"]
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -105,7 +108,7 @@ class Metadata(_Strict):
     fixed_cells: int | None = None
     fixed_lattice: tuple[int, int] | None = None
     lattice: tuple[int, int] | None = None
-    boundary: Literal["periodic", "free"] = "periodic"
+    boundary: Boundary = "periodic"
     neighbor_order: Literal[2] = 2
     convention: str = CONVENTION
     temperature: float = Field(1.0, gt=0)
@@ -228,8 +231,8 @@ def _check_parts(artifact: Artifact) -> None:
     for part, stated in (("symbolic", entry), ("neural", artifact.metadata.neural)):
         if (stated is not None) != (f"{part}.weight" in artifact.weights):
             raise UserError(
-                f"{artifact.path} states {'no' if stated is None else 'a'} {part} part in its metadata, but its weights "
-                "say otherwise: export the model again."
+                f"{artifact.path} states {'no' if stated is None else 'a'} {part} part in its metadata, but its "
+                "weights say otherwise: export the model again."
             )
     if entry is None:
         return

@@ -11,15 +11,12 @@ For a closure the values to convert are w_S·J and w_S·λ; the neural ΔH carri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .artifact import Metadata
+from .artifact import Boundary, Metadata
 from .errors import UserError
-
-Boundary = Literal["periodic", "free"]
 
 
 @dataclass(frozen=True)
@@ -64,8 +61,8 @@ def symbolic_values(metadata: Metadata, target: Target, energy_scale: float = 1.
     unknown = set(metadata.symbolic.terms) - {"contact", "volume"}
     if unknown:
         raise UserError(
-            f"The model has a term {sorted(unknown)[0]!r} that {target.host}'s contact and volume plugins cannot carry: "
-            "use it as the whole Hamiltonian (term 'full')."
+            f"The model has a term {sorted(unknown)[0]!r} that {target.host}'s contact and volume plugins cannot "
+            "carry: use it as the whole Hamiltonian (term 'full')."
         )
     count = len(metadata.types)
     weight = metadata.symbolic.weight * energy_scale

@@ -64,7 +64,9 @@ class DeltaBackend(Protocol):
         ...
 
 
-def open_backend(artifact: Artifact, state: CellState, *, term: Term = "full", prefer: str | None = None) -> DeltaBackend:
+def open_backend(
+    artifact: Artifact, state: CellState, *, term: Term = "full", prefer: str | None = None
+) -> DeltaBackend:
     """The back end that serves this model: the engine where it can, ONNX Runtime otherwise.
 
     `prefer` forces "engine" or "onnxruntime".

@@ -31,6 +31,7 @@ def writing(target: str | Path) -> Iterator[Path]:
         temporary.chmod(0o666 & ~umask)
         os.replace(temporary, target)
     except OSError as error:
-        raise UserError(f"{target} cannot be written ({error.strerror or error}): free space or choose another place.") from None
+        reason = error.strerror or error
+        raise UserError(f"{target} cannot be written ({reason}): free space or choose another place.") from None
     finally:
         temporary.unlink(missing_ok=True)

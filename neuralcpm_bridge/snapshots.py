@@ -58,16 +58,16 @@ class Snapshots:
 
     def save(self, path: str | Path) -> None:
         small = np.int16 if self.ids.max(initial=0) < 2**15 else np.int32
+        arrays: dict[str, NDArray[Any]] = {
+            "ids": self.ids.astype(small),
+            "types": self.types.astype(np.int16),
+            "type_names": np.array(self.type_names, dtype=np.str_),
+            "boundary": np.array(self.boundary),
+            "provenance": np.array(json.dumps(self.provenance)),
+            **self.arrays,
+        }
         with writing(path) as temporary, temporary.open("wb") as stream:
-            np.savez_compressed(
-                stream,
-                ids=self.ids.astype(small),
-                types=self.types.astype(np.int16),
-                type_names=np.array(self.type_names, dtype=np.str_),
-                boundary=np.array(self.boundary),
-                provenance=np.array(json.dumps(self.provenance)),
-                **self.arrays,
-            )
+            np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
 
 
 RESERVED = ("ids", "types", "type_names", "boundary", "provenance")
@@ -146,7 +146,8 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
                 raise ValueError("a single array")
             return {key: archive[key] for key in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise UserError(f"{path} is not a readable .npz data set ({str(error).splitlines()[0]}): save it again.") from None
+        reason = (str(error).splitlines() or ["empty"])[0]
+        raise UserError(f"{path} is not a readable .npz data set ({reason}): save it again.") from None
 
 
 def _in_file(path: Path, number: int, convert: Any, *arguments: Any) -> Any:

@@ -217,7 +217,8 @@ def _pairs(shape: tuple[int, int], periodic: bool) -> list[tuple[NDArray[np.intp
 def _integers(values: ArrayLike, what: str) -> NDArray[np.int64]:
     array = np.asarray(values)
     if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
-        raise UserError(f"{what[0].upper()}{what[1:]} has the data type {array.dtype}, but integers are needed: convert it first.")
+        name = what[0].upper() + what[1:]
+        raise UserError(f"{name} has the data type {array.dtype}, but integers are needed: convert it first.")
     return array.astype(np.int64)
 
 

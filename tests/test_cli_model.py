@@ -66,7 +66,9 @@ def test_energy_of_both_kinds_of_files(model: Path, cli, save) -> None:
     assert second["neural"][0] == pytest.approx(first["neural"][0], abs=1e-4)
 
 
-@pytest.mark.parametrize("name", ["mnist-cellsort", "mnist-external", "mnist-nh", "mnist-nh-cnn", "mnist-cnn", "local8-closure"])
+@pytest.mark.parametrize(
+    "name", ["mnist-cellsort", "mnist-external", "mnist-nh", "mnist-nh-cnn", "mnist-cnn", "local8-closure"]
+)
 def test_verify_every_architecture(name: str, models: dict[str, Path], cli) -> None:
     code, out, err = cli("verify", models[name], "--flips", 40, "--json")
     assert code == 0, err

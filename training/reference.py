@@ -58,7 +58,8 @@ def import_reference(path: str | Path, experiment: str, model: str) -> Hamiltoni
         symbolic, weight = None, 1.0
         if model == "nch":
             symbolic, _ = read_symbolic(leaves, external=False, with_offset=False)
-            symbolic_weight, weight = leaves.number("the weight of the symbolic part"), leaves.number("the network's weight")
+            symbolic_weight = leaves.number("the weight of the symbolic part")
+            weight = leaves.number("the network's weight")
             if symbolic_weight <= 0:
                 raise UserError(
                     f"{path} weighs its symbolic part with {symbolic_weight:g}, but contact and volume energies need "
@@ -95,7 +96,8 @@ class Leaves:
         self._arrays = self._parse(content)
 
     def _parse(self, content: bytes) -> list[NDArray[Any]]:
-        stream, arrays = io.BytesIO(content), []
+        stream = io.BytesIO(content)
+        arrays: list[NDArray[Any]] = []
         while stream.tell() < len(content):
             try:
                 version = np.lib.format.read_magic(stream)
@@ -117,7 +119,8 @@ class Leaves:
         """The next array, which must have this shape (None: any)."""
         if self.taken >= len(self._arrays):
             raise UserError(
-                f"{self.path} ends after {len(self._arrays)} arrays, before {meaning}: it does not hold the model {self.what}."
+                f"{self.path} ends after {len(self._arrays)} arrays, before {meaning}: it does not hold the model "
+                f"{self.what}."
             )
         array = self._arrays[self.taken]
         if shape is not None and array.shape != shape:

@@ -32,7 +32,7 @@ class FullEnergyBackend(ABC):
         self._current = self._of(self._ids[None])[0]
 
     def state(self) -> CellState:
-        return CellState(self._ids, self._types)
+        return CellState(self._ids.astype(np.int32), self._types.astype(np.int32))
 
     def energy(self) -> Energy:
         return Energy(*map(float, self._current))

@@ -49,7 +49,9 @@ def make_session(artifact: Artifact, threads: int | None = None) -> Any:
 class OnnxRuntimeBackend(FullEnergyBackend):
     """Full energies by the artifact's own graph."""
 
-    def __init__(self, artifact: Artifact, state: CellState, *, term: Term = "full", threads: int | None = None) -> None:
+    def __init__(
+        self, artifact: Artifact, state: CellState, *, term: Term = "full", threads: int | None = None
+    ) -> None:
         self.artifact = artifact
         self.session = make_session(artifact, threads)
         provider = self.session.get_providers()[0].removesuffix("ExecutionProvider")

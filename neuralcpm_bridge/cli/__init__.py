@@ -6,6 +6,7 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -13,7 +14,7 @@ from ..errors import UserError
 from . import doctor, model
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
-UsageError = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 app = typer.Typer(
     name="neuralcpm",
@@ -40,7 +41,7 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         return app(arguments, standalone_mode=False) or 0
     except UsageError as error:
-        return _refuse(f"{error.format_message().rstrip('.')}: see neuralcpm --help.")
+        return _refuse(f"{_message(error)}: see neuralcpm --help.")
     except UserError as error:
         return _refuse(str(error))
     except (KeyboardInterrupt, typer.Abort):
@@ -51,6 +52,10 @@ def run(arguments: list[str] | None = None) -> int:
         log.write_text(traceback.format_exc())
         print(f"neuralcpm: unexpected {type(error).__name__}: {error} (details in {log})", file=sys.stderr)
         return 1
+
+
+def _message(error: Any) -> str:
+    return str(error.format_message()).rstrip(".")
 
 
 def _refuse(sentence: str) -> int:

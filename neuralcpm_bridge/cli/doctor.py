@@ -12,6 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 
+HOST_QUESTION = """
+import cc3d, importlib.util
+print("cc3d", cc3d.__version__)
+print("bridge" if importlib.util.find_spec("neuralcpm_bridge") else "")
+"""
+
+
 class Finding(NamedTuple):
     what: str
     found: str
@@ -32,7 +39,8 @@ def doctor() -> None:
 def package_findings() -> list[Finding]:
     from .. import __version__
 
-    findings = [Finding("neuralcpm-bridge", f"{__version__} on Python {platform.python_version()}, {platform.platform()}")]
+    machine = f"Python {platform.python_version()}, {platform.platform()}"
+    findings = [Finding("neuralcpm-bridge", f"{__version__} on {machine}")]
     for package, advice in {
         "numpy": "pip install numpy",
         "lxml": "pip install lxml",
@@ -40,7 +48,8 @@ def package_findings() -> list[Finding]:
         "onnx": "only for training and export: pip install 'neuralcpm-bridge[train]'",
     }.items():
         present = importlib.util.find_spec(package) is not None
-        findings.append(Finding(package, importlib.metadata.version(package) if present else "missing", "" if present else advice))
+        version = importlib.metadata.version(package) if present else "missing"
+        findings.append(Finding(package, version, "" if present else advice))
     return findings
 
 
@@ -77,8 +86,7 @@ def cc3d_finding() -> Finding:
         return Finding("CompuCell3D", "importable here")
     if interpreter is None:
         return Finding("CompuCell3D", "not found", advice)
-    script = "import cc3d; print('cc3d', cc3d.__version__)\ntry:\n import neuralcpm_bridge\n print('bridge')\nexcept ImportError:\n pass"
-    said = _ask([interpreter, "-c", script])
+    said = _ask([interpreter, "-c", HOST_QUESTION])
     versions = [line.split()[1] for line in said.splitlines() if line.startswith("cc3d ")]
     if not versions:
         return Finding("CompuCell3D", f"{interpreter} does not import cc3d", advice)
@@ -90,7 +98,8 @@ def morpheus_finding() -> Finding:
     binary = os.environ.get("NEURALCPM_MORPHEUS") or shutil.which("morpheus")
     if binary is None or not Path(binary).is_file():
         return Finding("Morpheus", "not found", "install Morpheus and set NEURALCPM_MORPHEUS to its binary")
-    version = next((line for line in _ask([binary, "--version"]).splitlines() if "ersion" in line or "Morpheus" in line), "")
+    said = _ask([binary, "--version"]).splitlines()
+    version = next((line for line in said if "ersion" in line or "Morpheus" in line), "")
     return Finding("Morpheus", f"{version.strip() or 'found'} at {binary}")
 
 

@@ -118,7 +118,9 @@ def _print_info(artifact: Any) -> None:
     lattice = f"trained on {meta.lattice[0]}×{meta.lattice[1]}" if meta.lattice else "any"
     if meta.fixed_lattice:
         lattice = f"fixed to {meta.fixed_lattice[0]}×{meta.fixed_lattice[1]}"
-    cells = f"fixed to {meta.fixed_cells}" if meta.fixed_cells else "any" + (f" (trained with {meta.cells})" if meta.cells else "")
+    cells = f"any (trained with {meta.cells})" if meta.cells else "any"
+    if meta.fixed_cells:
+        cells = f"fixed to {meta.fixed_cells}"
     field = "the whole lattice" if meta.receptive_field is None else f"{meta.receptive_field} sites across"
     table = Table(show_header=False, title=f"{meta.name} (format {meta.format})", title_justify="left")
     rows = {
@@ -142,7 +144,8 @@ def _print_info(artifact: Any) -> None:
     if meta.neural:
         sizes = {"widths": meta.neural.widths, "pools": meta.neural.pools, "blocks": meta.neural.conv_widths}
         shown = ", ".join(f"{key} {'-'.join(map(str, value))}" for key, value in sizes.items() if value)
-        table.add_row("network", f"w_NN {meta.neural.weight:.4g}, stride {meta.neural.stride}, {shown}, {meta.neural.padding} padding")
+        network = f"w_NN {meta.neural.weight:.4g}, stride {meta.neural.stride}, {shown}"
+        table.add_row("network", f"{network}, {meta.neural.padding} padding")
     Console().print(table)
 
 
@@ -151,10 +154,9 @@ def _symbolic_text(meta: Any) -> str:
     for term, values in meta.symbolic.terms.items():
         for key, value in values.items():
             if term == "contact":
-                names = meta.types
-                lines += [
-                    f"J({names[a]}, {names[b]}) {value[a][b]:.4g}" for a in range(len(names)) for b in range(max(a, 1), len(names))
-                ]
+                count = len(meta.types)
+                pairs = [(a, b) for a in range(count) for b in range(max(a, 1), count)]
+                lines += [f"J({meta.types[a]}, {meta.types[b]}) {value[a][b]:.4g}" for a, b in pairs]
             else:
                 lines.append(f"{term} {key} {np.array2string(np.array(value), precision=4)}")
     return "\n".join(lines)
@@ -164,7 +166,8 @@ def _print_verification(name: str, report: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("back end", "max |error| of ΔH", "mean |Δp(accept)|", title=f"{name}: {report['flips']} flips against float64 torch")
+    title = f"{name}: {report['flips']} flips against float64 torch"
+    table = Table("back end", "max |error| of ΔH", "mean |Δp(accept)|", title=title)
     for backend, values in report["backends"].items():
         table.add_row(backend, f"{values['max_abs_error']:.2e}", f"{values['decision_mismatch']:.2e}")
     Console().print(table)

@@ -167,7 +167,9 @@ def test_sizes_of_the_paper(name: str, parameters: int) -> None:
 def test_positive_parameters_stay_positive() -> None:
     hamiltonian = make_preset("local8-closure")
     optimizer = torch.optim.SGD(hamiltonian.parameters(), lr=100.0)
-    (hamiltonian.symbolic.weight() + hamiltonian.symbolic.volume.strength().sum() + hamiltonian.network_weight()).backward()
+    (
+        hamiltonian.symbolic.weight() + hamiltonian.symbolic.volume.strength().sum() + hamiltonian.network_weight()
+    ).backward()
     optimizer.step()
     values = [hamiltonian.symbolic.weight(), hamiltonian.symbolic.volume.strength(), hamiltonian.network_weight()]
     assert all(float(value.min()) >= 0 for value in values)

@@ -40,7 +40,14 @@ def test_the_command_line_imports_and_computes(tmp_path: Path, cli) -> None:
         record = json.loads((REFERENCE / f"{name}.json").read_text())
         model = tmp_path / f"{name}.onnx"
         code, _, err = cli(
-            "import-reference", REFERENCE / f"{name}.eqx", "--experiment", "exp1", "--model", record["model"], "-o", model
+            "import-reference",
+            REFERENCE / f"{name}.eqx",
+            "--experiment",
+            "exp1",
+            "--model",
+            record["model"],
+            "-o",
+            model,
         )
         assert code == 0, err
         code, out, err = cli("energy", model, REFERENCE / "states_100.npz", "--json")

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from neuralcpm_bridge import __version__
-from neuralcpm_bridge.artifact import Artifact, Example, Metadata, NeuralEntry, NeuralSpec, SymbolicSpec, load_artifact
+from neuralcpm_bridge.artifact import (
+    Artifact,
+    Boundary,
+    Example,
+    Metadata,
+    NeuralEntry,
+    NeuralSpec,
+    SymbolicSpec,
+    load_artifact,
+)
 from neuralcpm_bridge.artifact import check_against_examples as check_backend
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
@@ -176,7 +185,11 @@ def hamiltonian_from_artifact(artifact: Artifact) -> Hamiltonian:
 
 
 def from_weights(
-    types: tuple[str, ...], boundary: str, cells: int | None, weights: dict[str, NDArray[Any]], spec: NeuralSpec | None
+    types: tuple[str, ...],
+    boundary: Boundary,
+    cells: int | None,
+    weights: dict[str, NDArray[Any]],
+    spec: NeuralSpec | None,
 ) -> Hamiltonian:
     """A Hamiltonian with these named weights."""
     tensors = {key: torch.tensor(value) for key, value in weights.items()}
@@ -187,8 +200,8 @@ def from_weights(
         if "symbolic.contact.J" in tensors:
             symbolic.contact = Contact(tensors["symbolic.contact.J"], periodic=boundary == "periodic")
         if "symbolic.volume.strength" in tensors:
-            values = [tensors[f"symbolic.volume.{part}"][1:] for part in ("strength", "target")]
-            symbolic.volume = Volume(*(value[:1] if (value == value[0]).all() else value for value in values))
+            strength, target = (shared_or_all(tensors[f"symbolic.volume.{part}"]) for part in ("strength", "target"))
+            symbolic.volume = Volume(strength, target)
         if "symbolic.external.field" in tensors:
             parts = (tensors[f"symbolic.external.{part}"] for part in ("field", "coupling"))
             symbolic.external = ExternalPotential(*parts)
@@ -208,3 +221,9 @@ def from_weights(
         boundary=boundary,
         cells=cells,
     )
+
+
+def shared_or_all(of_types: torch.Tensor) -> torch.Tensor:
+    """Per-type values without the medium's; one entry where all types share it, so that they stay shared."""
+    cells = of_types[1:]
+    return cells[:1] if bool((cells == cells[0]).all()) else cells

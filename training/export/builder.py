@@ -21,7 +21,8 @@ class GraphBuilder:
 
     def __init__(self, weights: dict[str, NDArray[Any]]) -> None:
         self.nodes: list[onnx.NodeProto] = []
-        self.initializers = [numpy_helper.from_array(np.asarray(w, order="C"), name) for name, w in sorted(weights.items())]
+        named = sorted(weights.items())
+        self.initializers = [numpy_helper.from_array(np.asarray(value, order="C"), name) for name, value in named]
         self.weights = weights
         self._constants: dict[tuple[str, bytes, tuple[int, ...]], str] = {}
 
@@ -35,7 +36,7 @@ class GraphBuilder:
         return name
 
     def const(self, value: ArrayLike, dtype: type = np.int64) -> str:
-        array = np.asarray(value, dtype=dtype)
+        array: NDArray[Any] = np.asarray(value, dtype=dtype)
         key = (str(array.dtype), array.tobytes(), array.shape)
         if key not in self._constants:
             self._constants[key] = f"constant_{len(self._constants)}"

@@ -47,7 +47,7 @@ def example_flips(state: CellState, seed: int) -> list[tuple[int, int, int]]:
     """Copies of a neighbour's id across cell boundaries, as a host would propose them."""
     rng = np.random.default_rng(seed)
     height, width = state.shape
-    flips = []
+    flips: list[tuple[int, int, int]] = []
     boundary = np.argwhere(state.boundary())
     for row, col in rng.permutation(boundary)[: 4 * FLIPS]:
         down, right = rng.integers(-1, 2, size=2)

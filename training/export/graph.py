@@ -60,8 +60,9 @@ class EnergyGraph:
         b = self.builder
         energy = b.op("Expand", "symbolic.offset", self.batch)
         assert self.metadata.symbolic is not None
+        terms = {"contact": self.contact, "volume": self.volume, "external": self.external}
         for term in self.metadata.symbolic.terms:
-            energy = b.op("Add", energy, {"contact": self.contact, "volume": self.volume, "external": self.external}[term]())
+            energy = b.op("Add", energy, terms[term]())
         return b.op("Mul", energy, "symbolic.weight")
 
     def contact(self) -> str:
@@ -247,5 +248,3 @@ class EnergyGraph:
 
     def site_head(self, h: str, name: str) -> str:
         return self.builder.conv(self.builder.silu(self.builder.conv(h, f"{name}.hidden")), f"{name}.out")
-
-

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from neuralcpm_bridge.artifact import architecture_name
+from neuralcpm_bridge.artifact import Boundary, architecture_name
 from neuralcpm_bridge.state import CellState
 
 from .networks import CellwiseNetwork, ConvNetwork
@@ -67,13 +67,14 @@ class Hamiltonian(nn.Module):
         network: CellwiseNetwork | ConvNetwork | None = None,
         network_weight: float = 1.0,
         train_network_weight: bool = False,
-        boundary: str = "periodic",
+        boundary: Boundary = "periodic",
         cells: int | None = None,
     ) -> None:
         super().__init__()
         if symbolic is None and network is None:
             raise ValueError("a Hamiltonian needs analytic terms, a network or both")
-        if symbolic is not None and symbolic.contact is not None and symbolic.contact.periodic != (boundary == "periodic"):
+        contact = symbolic.contact if symbolic is not None else None
+        if contact is not None and contact.periodic != (boundary == "periodic"):
             raise ValueError(f"the contact term's boundary is not the Hamiltonian's, which is {boundary}")
         self.type_names, self.boundary, self.cells = types, boundary, cells
         self.symbolic, self.network = symbolic, network

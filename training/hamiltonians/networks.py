@@ -6,6 +6,8 @@ Activations are `[B, C, channels, h, w]`: states, cells, features, coarse lattic
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -14,8 +16,10 @@ from neuralcpm_bridge.artifact import NeuralSpec
 
 from .terms import type_map_of
 
+Padding = Literal["zeros", "circular"]
 
-def conv3x3(inputs: int, outputs: int, padding: str) -> nn.Conv2d:
+
+def conv3x3(inputs: int, outputs: int, padding: Padding) -> nn.Conv2d:
     return nn.Conv2d(inputs, outputs, 3, padding=1, padding_mode=padding)
 
 
@@ -48,7 +52,7 @@ class CellEmbedding(nn.Conv2d):
 class NHLayer(nn.Module):
     """φ per cell, sum over cells, ψ on each cell with the sum; relative to slot 0 in a Local NH."""
 
-    def __init__(self, inputs: int, width: int, padding: str) -> None:
+    def __init__(self, inputs: int, width: int, padding: Padding) -> None:
         super().__init__()
         self.reduce = pointwise(inputs, width)
         self.phi0 = conv3x3(width, width, padding)
@@ -71,7 +75,7 @@ class NHLayer(nn.Module):
 class ConvBlock(nn.Module):
     """Two {3×3, SiLU} with a residual, on summed or stacked cells."""
 
-    def __init__(self, inputs: int, width: int, padding: str) -> None:
+    def __init__(self, inputs: int, width: int, padding: Padding) -> None:
         super().__init__()
         self.conv0 = conv3x3(inputs, width, padding)
         self.conv1 = conv3x3(width, width, padding)
@@ -187,7 +191,8 @@ class ConvNetwork(GlobalHead):
         self.spec, self.types, self.cells = spec, types, cells
         self.embedding = nn.Conv2d(cells + types, spec.conv_widths[0], spec.stride, stride=spec.stride)
         inputs = (spec.conv_widths[0], *spec.conv_widths[:-1])
-        self.blocks = nn.ModuleList(ConvBlock(a, b, spec.padding) for a, b in zip(inputs, spec.conv_widths, strict=True))
+        sizes = zip(inputs, spec.conv_widths, strict=True)
+        self.blocks = nn.ModuleList(ConvBlock(a, b, spec.padding) for a, b in sizes)
         self.project = pointwise(spec.conv_widths[-1], spec.project)
         self.build_head(spec.project, spec)
 
@@ -230,7 +235,7 @@ class LocalNeuralHamiltonian(CellwiseNetwork):
         return relative + self.background_head(h[:, 0]).double().sum((1, 2))
 
 
-def build_network(spec: NeuralSpec, types: int, cells: int | None = None) -> nn.Module:
+def build_network(spec: NeuralSpec, types: int, cells: int | None = None) -> CellwiseNetwork | ConvNetwork:
     """The network of these sizes for T types (medium included); a CNN needs its number of ids."""
     if spec.kind == "local_nh":
         return LocalNeuralHamiltonian(spec, types)

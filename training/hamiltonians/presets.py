@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from neuralcpm_bridge.artifact import NeuralSpec
+from neuralcpm_bridge.artifact import Boundary, NeuralSpec
 from neuralcpm_bridge.errors import UserError
 
 from .hamiltonian import Hamiltonian, Symbolic
@@ -48,7 +48,7 @@ def make_preset(
     cells: int | None = None,
     lattice: tuple[int, int] | None = None,
     target_volume: float | None = None,
-    boundary: str = "periodic",
+    boundary: Boundary = "periodic",
     padding: str | None = None,
 ) -> Hamiltonian:
     """A freshly initialised Hamiltonian of a named size; draws from torch's global generator.

@@ -1,4 +1,4 @@
-"""The analytic terms of the cellular Potts model. Each sees ids `[B, H, W]` and types `[B, C]`, returns `[B]` float64."""
+"""The analytic terms of the cellular Potts model: ids `[B, H, W]` and types `[B, C]` → `[B]` float64."""
 
 from __future__ import annotations
 
@@ -122,5 +122,3 @@ def volumes_of(ids: Tensor, cells: int) -> Tensor:
     batch = ids.shape[0]
     index = ids.flatten(1) + torch.arange(batch, device=ids.device)[:, None] * cells
     return torch.bincount(index.flatten(), minlength=batch * cells).view(batch, cells)
-
-
