@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ..errors import UserError
-from . import doctor, model
+from . import doctor, model, simulate
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
 UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -29,6 +29,7 @@ app.command()(model.info)
 app.command()(model.energy)
 app.command()(model.verify)
 app.command("import-reference")(model.import_reference)
+app.command()(simulate.simulate)
 app.command()(doctor.doctor)
 
 
