@@ -28,9 +28,11 @@ class Finding(NamedTuple):
 def doctor() -> None:
     """What is installed, which hosts and providers are found, what to do about what is missing."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table("", "found", "what to do", title="neuralcpm doctor", title_justify="left")
+    # paths are for copying: they wrap, never end in an ellipsis
+    columns = ("", Column("found", overflow="fold"), Column("what to do", overflow="fold"))
+    table = Table(*columns, title="neuralcpm doctor", title_justify="left")
     for finding in [*package_findings(), *engine_findings(), *runtime_findings(), *host_findings()]:
         table.add_row(finding.what, finding.found, finding.advice)
     Console().print(table)
