@@ -1,0 +1,30 @@
+"""The paper's experiments and ours, each one module: data, training, sampling from mixed starts, metrics, a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from neuralcpm_bridge.errors import UserError
+
+from .setting import Setting
+
+EXPERIMENTS = {
+    "cellsort-a": "cellsort",
+    "cellsort-b": "cellsort",
+    "elongation": "elongation",
+    "cellular-mnist": "cellular_mnist",
+    "bipolar": "bipolar",
+}
+
+
+def reproduce(name: str, setting: Setting) -> dict[str, Any]:
+    """Run one experiment; its results as one JSON-ready dictionary."""
+    if name not in EXPERIMENTS:
+        raise UserError(f"There is no experiment {name!r}: choose one of {', '.join(EXPERIMENTS)}.")
+    run: Callable[[str, Setting], dict[str, Any]] = import_module(f".{EXPERIMENTS[name]}", __package__).run
+    return run(name, setting)
+
+
+__all__ = ["EXPERIMENTS", "Setting", "reproduce"]

@@ -1,0 +1,341 @@
+"""Training: the paper's persistent contrastive divergence, and conditional noise contrast with the same chains.
+
+Both compare data x⁺ with chain states x⁻ sampled under a reference Hamiltonian, the model itself when the round of
+sampling began. `pcd` descends H(x⁺) − H(x⁻) (the paper's Algorithm 1 with one step per round). `conditional` descends
+
+    softplus(−G),    G = [(H − H_ref)(x⁻) − (H − H_ref)(x⁺)] / T
+
+A chain that leaves x⁺ under dynamics reversible for H_ref is proposed from x⁺ and x⁺ from it with odds e^{−ΔH_ref/T},
+so G is the exact log-odds of telling datum from noise (conditional noise-contrastive estimation). At G = 0 its
+gradient is that of contrastive divergence; further on it saturates. Samples may therefore serve several steps.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.snapshots import Snapshots
+
+from . import checkpoint as checkpoints
+from .build import Description, apply_fit, build_hamiltonian
+from .chains import Chains, draw_data
+from .config import Config
+from .hamiltonians import Hamiltonian
+from .logs import RunLog, named_parameters
+from .ranks import Ranks
+from .samplers import make_sampler
+from .warmstart import fit_analytic
+
+PATIENCE = 3
+"""Rounds in a row that must look diverged before the run stops: one odd round is no divergence."""
+
+
+class TrainingDiverged(UserError):
+    """The energies ran away; the last checkpoint holds the weights from before."""
+
+
+@dataclass
+class Report:
+    """What a progress display shows after a step."""
+
+    step: int
+    steps: int
+    values: dict[str, float]
+
+
+class Trainer:
+    """One training run. `folder` (optional) receives checkpoints and logs, and an interrupted run continues from it."""
+
+    def __init__(
+        self,
+        config: Config,
+        snapshots: Snapshots,
+        folder: str | Path | None = None,
+        hamiltonian: Hamiltonian | None = None,
+    ) -> None:
+        self.config, self.folder = config, None if folder is None else Path(folder)
+        self.ranks = Ranks.joined()
+        self.described = Description.of(snapshots, config.model.target_volume)
+        self.train, self.holdout = split(snapshots, config.data.holdout, config.run.seed)
+        torch.manual_seed(config.run.seed)
+        self.hamiltonian = hamiltonian or self._fresh_model()
+        self.averaged = {key: value.detach().clone() for key, value in self.hamiltonian.state_dict().items()}
+        self.optimizer = self._make_optimizer()
+        sampler = config.sampler
+        self.sampler = make_sampler(sampler.kind, sampler.temperature, sampler.threads, sampler.flips)
+        self.chains = Chains(config.chains, sampler.pool)
+        self.step, self.suspicious, self.evaluations, self.seconds = 0, 0, 0, 0.0
+        self.pool: dict[str, Tensor] = {}
+        self.log = RunLog(self.folder if self.ranks.first else None)
+        if self.folder is not None and (self.folder / checkpoints.MODEL_FILE).exists():
+            self._resume(self.folder)
+
+    # -- the model ---------------------------------------------------------------------------------------------
+
+    def _fresh_model(self) -> Hamiltonian:
+        hamiltonian = build_hamiltonian(self.config.model, self.described)
+        if self.config.warmstart.symbolic and hamiltonian.symbolic is not None:
+            fit = fit_analytic(
+                self.train,
+                target=self.described.target_volume,
+                temperature=self.config.sampler.temperature,
+                seed=self.config.run.seed,
+            )
+            apply_fit(hamiltonian, fit)
+        return hamiltonian
+
+    def _make_optimizer(self) -> torch.optim.Adam:
+        settings = self.config.optimizer
+        named = [(name, p) for name, p in self.hamiltonian.named_parameters() if p.requires_grad]
+        symbolic = [p for name, p in named if name.startswith("symbolic.")]
+        other = [p for name, p in named if not name.startswith("symbolic.")]
+        groups: list[dict[str, Any]] = [
+            {"params": symbolic, "lr": settings.symbolic_lr or settings.lr},
+            {"params": other, "lr": settings.lr},
+        ]
+        return torch.optim.Adam([group for group in groups if group["params"]])
+
+    def averaged_model(self) -> Hamiltonian:
+        """The Hamiltonian with averaged weights (the current ones where averaging is 0)."""
+        weights = self.averaged if self.config.optimizer.averaging > 0 else self.hamiltonian.state_dict()
+        return model_with(self.config, self.described, weights)
+
+    # -- training ----------------------------------------------------------------------------------------------
+
+    def run(self, show: Callable[[Report], None] | None = None, until: int | None = None) -> Hamiltonian:
+        """Train to the last step (or `until`), writing checkpoints; the averaged model."""
+        last = min(until or self.config.optimizer.steps, self.config.optimizer.steps)
+        refresh, every = self.config.optimizer.refresh, self.config.run.checkpoint_every
+        while self.step < last:
+            began = time.perf_counter()
+            if self.step % refresh == 0:
+                # Checkpoints are taken where a round begins: nothing of a round has to be kept.
+                if self.step and self.step // every != (self.step - refresh) // every:
+                    self.save()
+                self._sample()
+            values = self._descend()
+            self.seconds += time.perf_counter() - began
+            self.step += 1
+            if self.step % self.config.run.log_every == 0 or self.step == last:
+                values |= {"seconds": self.seconds, "evaluations_per_s": self.evaluations / self.seconds}
+                self.log.write(self.step, values | named_parameters(self.hamiltonian))
+                if show is not None:
+                    show(Report(self.step, self.config.optimizer.steps, values))
+        if self.step == self.config.optimizer.steps:
+            self.save()
+        return self.averaged_model()
+
+    def _sample(self) -> None:
+        """One round: data to compare with, chains advanced under the model as it is."""
+        settings = self.config
+        rng = np.random.default_rng([settings.run.seed, self.ranks.rank, self.step])
+        ids, types = draw_data(self.train, settings.sampler.pool, settings.data.symmetries, rng)
+        moves = self.chains.advance(self.hamiltonian, self.sampler, ids, types, rng)
+        self.evaluations += moves.proposals
+        assert self.chains.ids is not None
+        assert self.chains.types is not None
+        arrays = {
+            "data": ids,
+            "data_types": types,
+            "chain": self.chains.ids,
+            "chain_types": self.chains.types,
+        }
+        self.pool = {key: torch.from_numpy(array.copy()).long() for key, array in arrays.items()}
+        if settings.objective.kind == "conditional":
+            with torch.no_grad():
+                self.pool["reference"] = torch.cat(
+                    [
+                        chain - data
+                        for data, chain in (
+                            self._pair_energies(part)[:2]
+                            for part in torch.arange(settings.sampler.pool).split(settings.optimizer.batch)
+                        )
+                    ]
+                )
+        self.acceptance = moves.acceptance
+
+    def _pair_energies(self, which: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """H of data and of chains, `[n]` each, and the energies to regularise, `[2n]`."""
+        pool, count = self.pool, len(which)
+        ids = torch.cat([pool["data"][which], pool["chain"][which]])
+        types = torch.cat([pool["data_types"][which], pool["chain_types"][which]])
+        energies = self.hamiltonian(ids, types)
+        regular = energies.neural if self.config.objective.regularize == "neural" else energies.total
+        return energies.total[:count], energies.total[count:], regular
+
+    def _descend(self) -> dict[str, float]:
+        settings = self.config
+        rng = np.random.default_rng([settings.run.seed, self.ranks.rank, self.step, 1])
+        which = torch.from_numpy(rng.permutation(settings.sampler.pool)[: settings.optimizer.batch])
+        data, chain, regular = self._pair_energies(which)
+        temperature = settings.sampler.temperature
+        gap = (chain - data) / temperature
+        if settings.objective.kind == "conditional":
+            odds = gap - self.pool["reference"][which] / temperature
+            contrast = F.softplus(-odds).mean()
+        else:
+            contrast = -gap.mean()
+        loss = contrast + settings.objective.regularizer * 2 * (regular / temperature).square().mean()
+        self._watch(loss, gap)
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.ranks.average_gradients(self.hamiltonian)
+        if settings.optimizer.clip is not None:
+            torch.nn.utils.clip_grad_norm_(self.hamiltonian.parameters(), settings.optimizer.clip)
+        for group in self.optimizer.param_groups:
+            group["initial_lr"] = group.get("initial_lr", group["lr"])
+            group["lr"] = group["initial_lr"] * self._rate(self.step)
+        self.optimizer.step()
+        self._average()
+        return {
+            "loss": loss.item(),
+            "energy_data": data.mean().item(),
+            "energy_chains": chain.mean().item(),
+            "gap": gap.mean().item(),
+            "acceptance": self.acceptance,
+            "rate": self._rate(self.step),
+        }
+
+    def _rate(self, step: int) -> float:
+        """1, then a cosine to zero over the last `decay` of the steps."""
+        settings = self.config.optimizer
+        begin = settings.steps * (1 - settings.decay)
+        if step < begin:
+            return 1.0
+        return 0.5 * (1 + math.cos(math.pi * (step - begin) / max(settings.steps - begin, 1)))
+
+    def _average(self) -> None:
+        keep = self.config.optimizer.averaging
+        # Young averages forget faster: the first steps are no good company.
+        keep = min(keep, (1 + self.step) / (10 + self.step)) if keep else 0.0
+        with torch.no_grad():
+            for key, value in self.hamiltonian.state_dict().items():
+                self.averaged[key].mul_(keep).add_(value, alpha=1 - keep)
+
+    def _watch(self, loss: Tensor, gap: Tensor) -> None:
+        """Stop early and clearly when the energies run away."""
+        limits = self.config.run
+        finite, mean_gap = bool(torch.isfinite(loss)), gap.detach().mean().item()
+        wild = not finite or abs(mean_gap) > limits.max_gap or self.acceptance < limits.min_acceptance
+        self.suspicious = self.suspicious + 1 if wild else 0
+        if finite and self.suspicious < PATIENCE:
+            return
+        kept = (
+            f"the weights of the last checkpoint are kept in {self.folder}"
+            if self.folder
+            else "nothing was written"
+        )
+        raise TrainingDiverged(
+            f"Training diverged at step {self.step} (loss {loss.item():.3g}, gap {mean_gap:.3g}, acceptance "
+            f"{self.acceptance:.2%}): {kept}; lower optimizer.lr, clip gradients or freeze the symbolic part."
+        )
+
+    # -- checkpoints -------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write a checkpoint: chains of every rank first, then the model file that makes it count."""
+        if self.folder is None:
+            return
+        assert self.chains.ids is not None
+        assert self.chains.types is not None
+        chains = {"ids": torch.from_numpy(self.chains.ids), "types": torch.from_numpy(self.chains.types)}
+        checkpoints.save(
+            checkpoints.chain_file(self.folder, self.step, self.ranks.rank),
+            checkpoints.Checkpoint(chains, {}),
+        )
+        self.ranks.wait()
+        if self.ranks.first:
+            tensors = {f"model.{key}": value for key, value in self.hamiltonian.state_dict().items()}
+            tensors |= {f"averaged.{key}": value for key, value in self.averaged.items()}
+            tensors |= {
+                f"optimizer.{key}": value
+                for key, value in checkpoints.optimizer_tensors(self.optimizer).items()
+            }
+            header = {
+                "step": self.step,
+                "evaluations": self.evaluations,
+                "seconds": self.seconds,
+                "ranks": self.ranks.count,
+                "config": self.config.model_dump(mode="json"),
+                "data": self.described.model_dump(mode="json"),
+            }
+            checkpoints.save(self.folder / checkpoints.MODEL_FILE, checkpoints.Checkpoint(tensors, header))
+        self.ranks.wait()
+        checkpoints.remove_older_chains(self.folder, self.step, self.ranks.rank)
+
+    def _resume(self, folder: Path) -> None:
+        saved = checkpoints.load(folder / checkpoints.MODEL_FILE)
+        mine = self.config.model_dump(mode="json")
+        differs = [
+            key for key in mine if key not in ("run", "data") and mine[key] != saved.header["config"][key]
+        ]
+        if differs or saved.header["data"] != self.described.model_dump(mode="json"):
+            what = f"another [{differs[0]}]" if differs else "other data"
+            raise UserError(
+                f"{folder} holds a run with {what} than this one: choose a new folder, or the old configuration."
+            )
+        if saved.header["ranks"] != self.ranks.count:
+            raise UserError(
+                f"{folder} holds a run of {saved.header['ranks']} processes, but {self.ranks.count} were started: "
+                "start as many."
+            )
+        self.hamiltonian.load_state_dict(saved.part("model"))
+        self.averaged = saved.part("averaged")
+        checkpoints.restore_optimizer(self.optimizer, saved.part("optimizer"))
+        self.step, self.evaluations = saved.header["step"], saved.header["evaluations"]
+        self.seconds = saved.header["seconds"]
+        chains = checkpoints.load(checkpoints.chain_file(folder, self.step, self.ranks.rank)).tensors
+        self.chains.ids, self.chains.types = chains["ids"].numpy(), chains["types"].numpy()
+        self.log.cut_after(self.step)
+
+
+def split(snapshots: Snapshots, holdout: float, seed: int) -> tuple[Snapshots, Snapshots]:
+    """Training and held-out states, drawn once per seed."""
+    order = np.random.default_rng([seed, 7]).permutation(len(snapshots))
+    count = min(round(holdout * len(snapshots)), len(snapshots) - 1)
+
+    def part(which: np.ndarray) -> Snapshots:
+        arrays = {
+            key: value[which] for key, value in snapshots.arrays.items() if len(value) == len(snapshots)
+        }
+        return Snapshots(
+            snapshots.ids[which],
+            snapshots.types[which],
+            snapshots.type_names,
+            snapshots.boundary,
+            snapshots.provenance,
+            arrays,
+        )
+
+    return part(np.sort(order[count:])), part(np.sort(order[:count]))
+
+
+def model_with(config: Config, described: Description, weights: dict[str, Tensor]) -> Hamiltonian:
+    """The run's Hamiltonian with these weights."""
+    hamiltonian = build_hamiltonian(config.model, described)
+    shapes = hamiltonian.state_dict()
+    for key, value in weights.items():
+        if shapes[key].dtype != value.dtype:
+            hamiltonian.get_parameter(key).data = hamiltonian.get_parameter(key).data.to(value.dtype)
+    hamiltonian.load_state_dict(weights)
+    return hamiltonian
+
+
+def load_run(folder: str | Path) -> tuple[Hamiltonian, Config, dict[str, Any]]:
+    """Model (averaged), configuration and header of a run's last checkpoint."""
+    saved = checkpoints.load(Path(folder) / checkpoints.MODEL_FILE)
+    config = Config.model_validate(saved.header["config"])
+    described = Description.model_validate(saved.header["data"])
+    part = "averaged" if config.optimizer.averaging > 0 else "model"
+    return model_with(config, described, saved.part(part)), config, saved.header
