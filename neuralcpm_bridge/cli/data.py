@@ -1,0 +1,225 @@
+"""Verbs about data sets: import, info."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ..errors import UserError
+from ..importers.preparing import Border
+from ..snapshots import Snapshots, load_snapshots
+
+data_app = typer.Typer(name="data", help="Make, import and look at data sets.", no_args_is_help=True)
+
+SHOWN = 48
+"""States on a contact sheet at most."""
+
+MEASURED = 200
+"""States that `info` measures at most: shapes and contacts take some milliseconds each."""
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="The data set to write (.npz).", show_default=False)]
+
+
+class Boundary(str, Enum):
+    free = "free"
+    periodic = "periodic"
+
+
+@data_app.command("import")
+def import_(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.", show_default=False)],
+    output: Output,
+    types: Annotated[
+        Path | None, typer.Option(help="Types of cells: a CSV with the columns label, type and perhaps file.")
+    ] = None,
+    type_channel: Annotated[
+        bool, typer.Option("--type-channel", help="Types of cells: the second channel of each image.")
+    ] = False,
+    type_image: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--type", metavar="NAME=MARK", help="Types of cells: one image per type, told by a part of its name."
+        ),
+    ] = None,
+    type_names: Annotated[str, typer.Option(metavar="A,B", help="New names of the types, in their order.")] = "",
+    crop: Annotated[
+        str,
+        typer.Option(
+            metavar="ROWSxCOLS[+TOP+LEFT]", help="Keep this part of each image (no TOP and LEFT: its middle)."
+        ),
+    ] = "",
+    scale: Annotated[float, typer.Option(help="Resample to the nearest neighbour; 0.5 halves both sides.")] = 1.0,
+    border: Annotated[
+        Border, typer.Option(help="Cells at the border: keep, drop, or drop and crop to the tissue.")
+    ] = Border.keep,
+    boundary: Annotated[
+        Boundary | None, typer.Option(help="Boundary of the lattice; else as the files say, else free.")
+    ] = None,
+    lattice: Annotated[str, typer.Option(metavar="ROWSxCOLS", help="Size of the lattice of PIF files.")] = "",
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave files with problems out.")] = False,
+) -> None:
+    """Make a data set of label images (TIFF, PNG), CompuCell3D VTK or PIF, Morpheus TIFF or XML.
+
+    All problems are listed, file by file; a contact sheet of what was understood is written beside the data set.
+    """
+    from ..importers import ImportOptions, import_files, parse_window
+    from ..pictures import save_png
+
+    if not 0 < scale <= 100:
+        raise UserError(f"--scale is {scale:g}, but a factor above 0 and up to 100 is needed: 0.5 halves both sides.")
+    size = parse_window(lattice) if lattice else None
+    options = ImportOptions(
+        type_table=types,
+        type_channel=type_channel,
+        type_marks=_marks(type_image or []),
+        type_names=tuple(name.strip() for name in type_names.split(",")) if type_names else (),
+        crop=parse_window(crop) if crop else None,
+        scale=scale,
+        border=border,
+        boundary=boundary.value if boundary else None,
+        lattice=(size.height, size.width) if size else None,
+    )
+    _check_output(output)
+    sheet = output.with_suffix(".png")
+    found = import_files(paths, options, leave_out=sheet)
+    for problem in found.problems:
+        print(f"neuralcpm: {problem}", file=sys.stderr)
+    count = len(found.problems)
+    if found.snapshots is None:
+        raise UserError("Nothing could be imported, and nothing was written: see the problems above.")
+    if count and not skip_bad:
+        raise UserError(
+            f"{count} problem{'s' if count > 1 else ''} found, and nothing was written: correct "
+            f"{'them' if count > 1 else 'it'}, or pass --skip-bad to import the {len(found.snapshots)} good snapshots."
+        )
+    picture = _sheet(found.snapshots, output.name)
+    found.snapshots.save(output)
+    save_png(picture, sheet)
+    for note in found.notes:
+        print(note)
+    print(f"Wrote {output}: {_in_short(found.snapshots)}. Look at {sheet}.")
+
+
+@data_app.command()
+def info(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The data set (.npz).", show_default=False)],
+    picture: Annotated[Path | None, typer.Option(help="Write a contact sheet of its states (.png).")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """What a data set holds: lattice, types, volumes, shapes, contacts, and where it came from."""
+    from ..metrics import summary
+
+    snapshots = load_snapshots(file)
+    chosen = _evenly(len(snapshots), MEASURED)
+    measures = summary(
+        Snapshots(snapshots.ids[chosen], snapshots.types[chosen], snapshots.type_names, snapshots.boundary)
+    )
+    volumes = np.concatenate([state.volumes[state.cells] for state in snapshots])
+    facts = {
+        "states": len(snapshots),
+        "lattice": list(snapshots.ids.shape[1:]),
+        "boundary": snapshots.boundary,
+        "types": list(_names(snapshots)),
+        "volume_range": [int(volumes.min()), int(volumes.max())] if volumes.size else None,
+        "measured_states": measures.pop("states"),
+        **measures,
+        "arrays": sorted(snapshots.arrays),
+        "provenance": snapshots.provenance,
+    }
+    if picture is not None:
+        from ..pictures import save_png
+
+        save_png(_sheet(snapshots, file.name), picture)
+    if as_json:
+        print(json.dumps(facts))
+    else:
+        _print_info(file.name, facts)
+
+
+def _marks(texts: list[str]) -> dict[str, str]:
+    marks = {}
+    for text in texts:
+        name, _, mark = text.partition("=")
+        if not name or not mark:
+            raise UserError(f"--type {text} says no type and mark: write --type NAME=MARK, as --type A=_red.")
+        marks[name] = mark
+    return marks
+
+
+def _check_output(output: Path) -> None:
+    if output.suffix.lower() != ".npz":
+        raise UserError(f"The data set {output} does not end in .npz: give it that ending.")
+
+
+def _evenly(count: int, most: int) -> list[int]:
+    """Indices of at most `most` of `count` states, evenly spread."""
+    return sorted({round(index) for index in np.linspace(0, count - 1, min(count, most))})
+
+
+def _names(snapshots: Snapshots) -> tuple[str, ...]:
+    numbers = range(len(snapshots.type_names), int(snapshots.types.max(initial=0)) + 1)
+    return (*snapshots.type_names, *(f"type{number}" if number else "medium" for number in numbers))
+
+
+def _sheet(snapshots: Snapshots, name: str) -> Any:
+    """A contact sheet with the names of the files the states came from, where they are known."""
+    from ..pictures import contact_sheet
+
+    chosen = _evenly(len(snapshots), SHOWN)
+    files = snapshots.arrays.get("source")
+    captions = [str(index if files is None else files[index]) for index in chosen]
+    some = f"{len(chosen)} of " if len(chosen) < len(snapshots) else ""
+    title = f"{name}: {some}{_in_short(snapshots)}"
+    return contact_sheet([snapshots[i] for i in chosen], captions, title=title, type_names=_names(snapshots))
+
+
+def _in_short(snapshots: Snapshots) -> str:
+    height, width = snapshots.ids.shape[1:]
+    states = "1 state" if len(snapshots) == 1 else f"{len(snapshots)} states"
+    cells = sum(len(state.cells) for state in snapshots) / len(snapshots)
+    return f"{states} of {height}×{width}, {cells:.4g} cells each, types {', '.join(_names(snapshots)[1:])}"
+
+
+def _print_info(name: str, facts: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    types, contacts = facts["types"], facts["contact_length"]
+    overview = Table(show_header=False, title=name, title_justify="left")
+    height, width = facts["lattice"]
+    rows = {
+        "states": f"{facts['states']:,}",
+        "lattice": f"{height}×{width}, {facts['boundary']}",
+        "cells per state": f"{facts['cells']:.4g}",
+        "volume": "–"
+        if not facts["volume_range"]
+        else "mean {:.4g}, {} to {}".format(facts["volume_mean"], *facts["volume_range"]),
+        "fragmented cells": f"{facts['fragmented_cells']:.2g} per state",
+        "heterotypic boundary": _number(facts["heterotypic_fraction"]),
+        "further arrays": ", ".join(facts["arrays"]) or "–",
+        "measured": f"{facts['measured_states']} states",
+        "provenance": ", ".join(f"{key}: {_brief(value)}" for key, value in facts["provenance"].items()) or "–",
+    }
+    for key, value in rows.items():
+        overview.add_row(key, value)
+    by_type = Table("type", "aspect ratio", "clusters", *(f"contact with {name}" for name in types))
+    for number, kind in enumerate(types[1:], 1):
+        columns = [_number(facts["aspect_ratio"][number]), _number(facts["clusters"][number])]
+        by_type.add_row(kind, *columns, *(_number(length) for length in contacts[number]))
+    console = Console()
+    console.print(overview)
+    console.print(by_type)
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def _brief(value: Any) -> str:
+    return f"{len(value)} entries" if isinstance(value, (list, dict)) else str(value)

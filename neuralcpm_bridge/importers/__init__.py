@@ -1,0 +1,249 @@
+"""Snapshots from label images, CompuCell3D and Morpheus files: read, checked, made into one data set.
+
+Every problem is found and named per file; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import UserError
+from ..snapshots import Snapshots
+from . import cc3d, morpheus
+from .frames import MIXED, ONE_TYPE, Frame, Problem
+from .images import IMAGE_SUFFIXES, TIFF_SUFFIXES, written_by
+from .label_images import grouped_by_type, one_type, read_group, read_labels, read_type_table
+from .preparing import Border, Prepared, Window, cut_to_tissue, parse_window, prepare, to_state
+
+__all__ = ["Border", "ImportOptions", "Imported", "Problem", "Window", "import_files", "parse_window"]
+
+PIF_SUFFIXES = (".piff", ".pif")
+KINDS = (IMAGE_SUFFIXES, (".vtk",), PIF_SUFFIXES, morpheus.XML_SUFFIXES)
+"""What is looked for in a folder, first kind first: a folder of images may hold the model that made them."""
+
+MASKS = "_cp_masks"
+"""How Cellpose ends the names of its masks, which it writes beside the micrographs."""
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How files are to be understood; None and empty mean: as they are."""
+
+    type_table: Path | None = None
+    type_channel: bool = False
+    type_marks: dict[str, str] = field(default_factory=dict)
+    type_names: tuple[str, ...] = ()
+    crop: Window | None = None
+    scale: float = 1
+    border: Border = Border.keep
+    boundary: str | None = None
+    lattice: tuple[int, int] | None = None
+
+
+@dataclass
+class Imported:
+    """The data set (None if nothing is usable), what is wrong with the rest, and what else is worth saying."""
+
+    snapshots: Snapshots | None
+    problems: list[Problem]
+    notes: list[str]
+
+
+def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path | None = None) -> Imported:
+    """Read files and folders; `leave_out` is a picture of ours that may lie in one of the folders."""
+    if sum((options.type_table is not None, options.type_channel, bool(options.type_marks))) > 1:
+        raise UserError("Types were asked for in several ways: use one of --types, --type-channel and --type.")
+    problems: list[Problem] = []
+    frames = _typed_alike(list(_read_all(_files(paths, leave_out), options, problems)), problems)
+    prepared = list(_collect(frames, problems, lambda frame: _prepare(frame, options)))
+    usable = [entry.frame for entry in prepared]
+    if options.border is Border.crop and usable:
+        cut_to_tissue(usable)
+    usable = _of_one_size(usable, problems)
+    if not usable:
+        return Imported(None, problems, [])
+    boundary = _one_boundary(usable, options.boundary)
+    found = _type_order(usable)
+    states = [to_state(frame, ("medium", *found)) for frame in usable]
+    files = sorted({frame.file.name for frame in usable})
+    snapshots = Snapshots.from_states(
+        states,
+        type_names=("medium", *_renamed(found, options.type_names)),
+        boundary=boundary,
+        provenance={"source": "import", "files": files, "scale": options.scale, "border": options.border.value},
+        arrays={"source": np.array([frame.name for frame in usable], dtype=np.str_)},
+    )
+    return Imported(snapshots, problems, _notes(prepared))
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def _files(paths: Sequence[Path], leave_out: Path | None) -> list[Path]:
+    files: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            files += _of_folder(path, leave_out)
+        elif path.exists():
+            files.append(path)
+        else:
+            raise UserError(f"There is no file or folder {path}: check its name.")
+    return list(dict.fromkeys(files))
+
+
+def _of_folder(folder: Path, leave_out: Path | None) -> list[Path]:
+    ours = leave_out.resolve() if leave_out else None
+    inside = sorted((p for p in folder.iterdir() if p.is_file() and p.resolve() != ours), key=_natural)
+    for suffixes in KINDS:
+        found = [path for path in inside if path.name.lower().endswith(suffixes)]
+        if found:
+            return [path for path in found if path.stem.endswith(MASKS)] or found
+    known = ", ".join(suffix for suffixes in KINDS for suffix in suffixes)
+    raise UserError(f"{folder} holds no file that can be imported ({known}): give another folder.")
+
+
+def _natural(path: Path) -> list[tuple[int, str]]:
+    """Sorts image2 before image10."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.name) if part]
+
+
+def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]) -> Iterator[Frame]:
+    table = read_type_table(options.type_table) if options.type_table else None
+    if options.type_marks:
+        groups, refused = grouped_by_type(files, options.type_marks)
+        problems += [Problem(path.name, sentence) for path, sentence in refused]
+        for name, group in groups.items():
+            try:
+                yield from read_group(group, options.type_marks)
+            except UserError as error:
+                problems.append(Problem(name, str(error)))
+        return
+    for path in files:
+        try:
+            frames = _read(path, options)
+        except UserError as error:
+            problems.append(Problem(path.name, str(error)))
+            continue
+        for frame in frames:
+            try:
+                if table is not None:
+                    table.apply(frame)
+                elif frame.kinds is None:
+                    one_type(frame)
+            except UserError as error:
+                problems.append(Problem(frame.name, str(error)))
+            else:
+                yield frame
+
+
+def _read(path: Path, options: ImportOptions) -> list[Frame]:
+    name = path.name.lower()
+    if name.endswith(TIFF_SUFFIXES) and written_by(path).lower() == "morpheus":
+        return morpheus.read_tiff(path)
+    if name.endswith(IMAGE_SUFFIXES):
+        return read_labels(path, options.type_channel)
+    if name.endswith(".vtk"):
+        return cc3d.read_vtk(path)
+    if name.endswith(PIF_SUFFIXES):
+        return cc3d.read_pif(path, options.lattice)
+    if name.endswith(morpheus.XML_SUFFIXES):
+        return morpheus.read_xml(path)
+    raise UserError("The name ends in nothing that is known: give TIFF, PNG, VTK, PIF or Morpheus XML files.")
+
+
+# -- from frames to one data set --------------------------------------------------------------------------------
+
+
+def _collect(frames: list[Frame], problems: list[Problem], work: Callable[[Frame], Prepared]) -> Iterator[Prepared]:
+    for frame in frames:
+        try:
+            yield work(frame)
+        except UserError as error:
+            problems.append(Problem(frame.name, str(error)))
+
+
+def _typed_alike(frames: list[Frame], problems: list[Problem]) -> list[Frame]:
+    """Files that do not tell types are of one type together, but not beside files that do."""
+    typed = [frame for frame in frames if frame.type_order != (ONE_TYPE,)]
+    if not typed:
+        return frames
+    for frame in frames:
+        if frame.type_order == (ONE_TYPE,):
+            sentence = f"It does not say the types of its cells, but {typed[0].name} does: leave one of the two out."
+            problems.append(Problem(frame.name, sentence))
+    return typed
+
+
+def _prepare(frame: Frame, options: ImportOptions) -> Prepared:
+    boundary = options.boundary or frame.boundary
+    if boundary == MIXED:
+        raise UserError("It is periodic along one axis only: pass --boundary free or --boundary periodic.")
+    return prepare(frame, options.crop, options.scale, options.border, boundary == "periodic")
+
+
+def _of_one_size(frames: list[Frame], problems: list[Problem]) -> list[Frame]:
+    """The frames of the most frequent size; the others are problems."""
+    if not frames:
+        return []
+    (height, width), most = Counter(frame.labels.shape for frame in frames).most_common(1)[0]
+    usable = []
+    for frame in frames:
+        if frame.labels.shape == (height, width):
+            usable.append(frame)
+            continue
+        rows, columns = frame.labels.shape
+        problems.append(
+            Problem(
+                frame.name,
+                f"It has {rows} rows and {columns} columns, but most ({most} of {len(frames)}) have {height} and "
+                f"{width}: crop all to one size with --crop ROWSxCOLUMNS.",
+            )
+        )
+    return usable
+
+
+def _one_boundary(frames: list[Frame], chosen: str | None) -> str:
+    """What was asked for, else what the files say, else free: an image ends at its border."""
+    found = {frame.boundary or "free" for frame in frames}
+    if chosen:
+        return chosen
+    if len(found) > 1:
+        raise UserError(
+            "Some of the files are periodic and some are free: pass --boundary free or --boundary periodic."
+        )
+    return found.pop()
+
+
+def _type_order(frames: list[Frame]) -> tuple[str, ...]:
+    """All types in the order in which the files name them; numbered ones by their number."""
+    names = list(dict.fromkeys(name for frame in frames for name in frame.type_order))
+    if all(re.fullmatch(r"type\d+", name) for name in names):
+        names.sort(key=lambda name: int(name[4:]))
+    return tuple(names)
+
+
+def _renamed(found: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
+    if names and len(names) != len(found):
+        raise UserError(
+            f"{len(names)} names were given for {len(found)} types ({', '.join(found)}): give one name per type."
+        )
+    return names or found
+
+
+def _notes(prepared: list[Prepared]) -> list[str]:
+    notes = []
+    torn, states = sum(p.torn for p in prepared), sum(p.torn > 0 for p in prepared)
+    border, scale = sum(p.lost_to_border for p in prepared), sum(p.lost_to_scale for p in prepared)
+    if torn:
+        notes.append(f"{torn} cells in {states} snapshots are in pieces: the simulation does not keep them whole.")
+    if border:
+        notes.append(f"{border} cells at the border were taken out.")
+    if scale:
+        notes.append(f"{scale} cells were too small to survive the resampling.")
+    return notes
