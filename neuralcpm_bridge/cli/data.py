@@ -208,7 +208,9 @@ def _print_info(name: str, facts: dict[str, Any]) -> None:
     }
     for key, value in rows.items():
         overview.add_row(key, value)
-    by_type = Table("type", "aspect ratio", "clusters", *(f"contact with {name}" for name in types))
+    by_type = Table()
+    for column in ("type", "aspect ratio", "clusters", *(f"contact with {name}" for name in types)):
+        by_type.add_column(column, overflow="fold")
     for number, kind in enumerate(types[1:], 1):
         columns = [_number(facts["aspect_ratio"][number]), _number(facts["clusters"][number])]
         by_type.add_row(kind, *columns, *(_number(length) for length in contacts[number]))

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from ..errors import UserError
+from ..pictures.drawing import pillow
 from ..snapshots import Snapshots
 from . import cc3d, morpheus
 from .frames import MIXED, ONE_TYPE, Frame, Problem
-from .images import IMAGE_SUFFIXES, TIFF_SUFFIXES, written_by
+from .images import IMAGE_SUFFIXES, TIFF_SUFFIXES, tifffile, written_by
 from .label_images import grouped_by_type, one_type, read_group, read_labels, read_type_table
 from .preparing import Border, Prepared, Window, cut_to_tissue, parse_window, prepare, to_state
 
@@ -59,9 +60,13 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
     """Read files and folders; `leave_out` is a picture of ours that may lie in one of the folders."""
     if sum((options.type_table is not None, options.type_channel, bool(options.type_marks))) > 1:
         raise UserError("Types were asked for in several ways: use one of --types, --type-channel and --type.")
+    files = _files(paths, leave_out)
+    pillow()  # packages first: a missing one is no problem of each file
+    if any(path.suffix.lower() in TIFF_SUFFIXES for path in files):
+        tifffile()
     problems: list[Problem] = []
-    frames = _typed_alike(list(_read_all(_files(paths, leave_out), options, problems)), problems)
-    prepared = list(_collect(frames, problems, lambda frame: _prepare(frame, options)))
+    frames = _typed_alike(list(_read_all(files, options, problems)), problems)
+    prepared = list(_prepare_all(frames, options, problems))
     usable = [entry.frame for entry in prepared]
     if options.border is Border.crop and usable:
         cut_to_tissue(usable)
@@ -71,12 +76,16 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
     boundary = _one_boundary(usable, options.boundary)
     found = _type_order(usable)
     states = [to_state(frame, ("medium", *found)) for frame in usable]
-    files = sorted({frame.file.name for frame in usable})
     snapshots = Snapshots.from_states(
         states,
         type_names=("medium", *_renamed(found, options.type_names)),
         boundary=boundary,
-        provenance={"source": "import", "files": files, "scale": options.scale, "border": options.border.value},
+        provenance={
+            "source": "import",
+            "files": _sources(usable),
+            "scale": options.scale,
+            "border": options.border.value,
+        },
         arrays={"source": np.array([frame.name for frame in usable], dtype=np.str_)},
     )
     return Imported(snapshots, problems, _notes(prepared))
@@ -160,14 +169,6 @@ def _read(path: Path, options: ImportOptions) -> list[Frame]:
 # -- from frames to one data set --------------------------------------------------------------------------------
 
 
-def _collect(frames: list[Frame], problems: list[Problem], work: Callable[[Frame], Prepared]) -> Iterator[Prepared]:
-    for frame in frames:
-        try:
-            yield work(frame)
-        except UserError as error:
-            problems.append(Problem(frame.name, str(error)))
-
-
 def _typed_alike(frames: list[Frame], problems: list[Problem]) -> list[Frame]:
     """Files that do not tell types are of one type together, but not beside files that do."""
     typed = [frame for frame in frames if frame.type_order != (ONE_TYPE,)]
@@ -180,11 +181,15 @@ def _typed_alike(frames: list[Frame], problems: list[Problem]) -> list[Frame]:
     return typed
 
 
-def _prepare(frame: Frame, options: ImportOptions) -> Prepared:
-    boundary = options.boundary or frame.boundary
-    if boundary == MIXED:
-        raise UserError("It is periodic along one axis only: pass --boundary free or --boundary periodic.")
-    return prepare(frame, options.crop, options.scale, options.border, boundary == "periodic")
+def _prepare_all(frames: list[Frame], options: ImportOptions, problems: list[Problem]) -> Iterator[Prepared]:
+    for frame in frames:
+        boundary = options.boundary or frame.boundary
+        try:
+            if boundary == MIXED:
+                raise UserError("It is periodic along one axis only: pass --boundary free or --boundary periodic.")
+            yield prepare(frame, options.crop, options.scale, options.border, boundary == "periodic")
+        except UserError as error:
+            problems.append(Problem(frame.name, str(error)))
 
 
 def _of_one_size(frames: list[Frame], problems: list[Problem]) -> list[Frame]:
@@ -234,6 +239,10 @@ def _renamed(found: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
             f"{len(names)} names were given for {len(found)} types ({', '.join(found)}): give one name per type."
         )
     return names or found
+
+
+def _sources(frames: list[Frame]) -> list[str]:
+    return list(dict.fromkeys(frame.file.name for frame in frames))
 
 
 def _notes(prepared: list[Prepared]) -> list[str]:

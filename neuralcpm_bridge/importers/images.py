@@ -32,7 +32,6 @@ def tifffile() -> Any:
 def read_planes(path: Path) -> list[NDArray[np.int64]]:
     """Every plane `[H, W]` of an image file, in the order of the file (channels run before pages)."""
     reader = _tiff_planes if path.suffix.lower() in TIFF_SUFFIXES else _png_planes
-    tifffile(), pillow()  # so that a missing package is not taken for a broken file
     try:
         planes = reader(path)
     except UserError:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..snapshots import Snapshots
+from ..state import CellState
 from .geometry import centres, fragments, second_moments
 from .paper import (
+    FRAGMENTED_CELLS_ALLOWED,
     VolumeRange,
     axial_rmse,
     axial_variances,
@@ -20,7 +23,14 @@ from .paper import (
     volume_range,
     volumes_fit,
 )
-from .tissue import aspect_ratios, cluster_counts, contact_lengths, heterotypic_fraction, mean_aspect_ratios
+from .tissue import (
+    aspect_ratios,
+    cluster_counts,
+    contact_lengths,
+    heterotypic_fraction,
+    heterotypic_share,
+    mean_aspect_ratios,
+)
 
 __all__ = [
     "VolumeRange",
@@ -54,24 +64,33 @@ def summary(samples: Snapshots, data: Snapshots | None = None) -> dict[str, Any]
     periodic, states = samples.boundary == "periodic", list(samples)
     types = int(max(samples.types.max(initial=0), len(samples.type_names) - 1)) + 1
     volumes = np.concatenate([state.volumes[state.cells] for state in states])
-    heterotypic = [np.array(heterotypic_fraction(state, periodic)) for state in states]
+    each = [_measures(state, types, periodic) for state in states]
     found: dict[str, Any] = {
         "states": len(states),
         "cells": volumes.size / len(states),
         "volume_mean": float(volumes.mean()) if volumes.size else float("nan"),
-        "p_unfragmented": p_unfragmented(states, periodic),
-        "fragmented_cells": float(np.mean([fragmented_cells(state, periodic) for state in states])),
-        "aspect_ratio": mean_of([mean_aspect_ratios(state, types, periodic) for state in states]),
-        "contact_length": mean_of([contact_lengths(state, types, periodic) for state in states]),
-        "heterotypic_fraction": mean_of(heterotypic),
-        "clusters": mean_of([cluster_counts(state, types, periodic).astype(np.float64) for state in states]),
-        "axial_variances": mean_of([axial_variances(state, periodic) for state in states]),
-        "variance_fractions": mean_of([variance_fractions(state, periodic) for state in states]),
+        "p_unfragmented": float(np.mean([m["fragmented_cells"] <= FRAGMENTED_CELLS_ALLOWED for m in each])),
+        **{key: mean_of([measures[key] for measures in each]) for key in each[0]},
     }
     if data is not None:
         found["p_volume"] = p_volume(states, volume_range(data))
         found["axial_rmse"] = axial_rmse(states, data, periodic)
     return {key: _plain(value) for key, value in found.items()}
+
+
+def _measures(state: CellState, types: int, periodic: bool) -> dict[str, NDArray[np.float64]]:
+    """What is averaged over states."""
+    contacts = contact_lengths(state, types, periodic)
+    measures = {
+        "fragmented_cells": fragmented_cells(state, periodic),
+        "aspect_ratio": mean_aspect_ratios(state, types, periodic),
+        "contact_length": contacts,
+        "heterotypic_fraction": heterotypic_share(contacts),
+        "clusters": cluster_counts(state, types, periodic),
+        "axial_variances": axial_variances(state, periodic),
+        "variance_fractions": variance_fractions(state, periodic),
+    }
+    return {key: np.asarray(value, dtype=np.float64) for key, value in measures.items()}
 
 
 def _plain(value: Any) -> Any:

@@ -131,9 +131,7 @@ def unwrapped(state: CellState, periodic: bool = True) -> Unwrapped:
     return Unwrapped(ids, np.stack(axes, axis=1).astype(np.float64))
 
 
-def gap_ends(
-    groups: NDArray[np.int32], places: NDArray[np.intp], count: int, length: int
-) -> NDArray[np.int64]:
+def gap_ends(groups: NDArray[np.int32], places: NDArray[np.intp], count: int, length: int) -> NDArray[np.int64]:
     """Where each group begins on a ring of `length`, `[count]`: behind its widest gap; 0 if it has none."""
     occupied = np.zeros((count, length), dtype=bool)
     occupied[groups, places] = True

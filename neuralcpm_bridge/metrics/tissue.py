@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,9 +27,7 @@ def aspect_ratios(state: CellState, periodic: bool = True) -> NDArray[np.float64
     return ratios
 
 
-def mean_aspect_ratios(
-    state: CellState, types: int | None = None, periodic: bool = True
-) -> NDArray[np.float64]:
+def mean_aspect_ratios(state: CellState, types: int | None = None, periodic: bool = True) -> NDArray[np.float64]:
     """Mean aspect ratio of the cells of each type, `[T]` (the medium's entry is NaN)."""
     count = int(types if types is not None else state.types.max() + 1)
     ratios, cells = aspect_ratios(state, periodic), state.cells
@@ -46,7 +46,12 @@ def contact_lengths(state: CellState, types: int | None = None, periodic: bool =
 
 def heterotypic_fraction(state: CellState, periodic: bool = True) -> float:
     """Share of the cell–cell interface that lies between different types; NaN where no cells touch."""
-    between_cells = np.triu(state.contacts(periodic=periodic)[1:, 1:])
+    return heterotypic_share(state.contacts(periodic=periodic))
+
+
+def heterotypic_share(contacts: NDArray[Any]) -> float:
+    """The same from a symmetric table of contacts `[T, T]` by type, the medium first."""
+    between_cells = np.triu(contacts[1:, 1:])
     total = between_cells.sum()
     return float((total - np.trace(between_cells)) / total) if total else float("nan")
 
