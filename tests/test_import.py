@@ -542,6 +542,13 @@ def test_morpheus_models_and_checkpoints(comma: str, load, tmp_path: Path) -> No
     assert (found.ids[0] == found.ids[1]).all()
 
 
+def test_morpheus_checkpoint_of_a_model_without_a_medium(load, tmp_path: Path) -> None:
+    text = morpheus_model(population(labels(), TYPES)).replace('<CellType class="medium" name="medium"/>', "")
+    (tmp_path / "a.xml").write_text(text.replace('type="medium"', 'type="Medium"'))
+    found, _ = load(tmp_path / "a.xml")
+    assert found.type_names == ("medium", "B", "A")
+
+
 def test_morpheus_nodes_over_a_periodic_border(load, tmp_path: Path) -> None:
     cell = (
         '<Population type="A" size="1"><Cell id="9"><Nodes>23 19 0;24 19 0;24 20 0;-1 19 0</Nodes></Cell></Population>'

@@ -15,6 +15,9 @@ from .images import read_planes
 from .safe_xml import parse_xml
 
 XML_SUFFIXES = (".xml", ".xml.gz")
+BUILT_IN_MEDIUM = "Medium"
+"""The type Morpheus adds, behind the others, to a model that declares no medium."""
+
 LISTED = ("Cell", "InitProperty", "InitVectorProperty", "InitMembraneProperty")
 """Parts of a population that place no cells, or list them node by node."""
 
@@ -58,7 +61,7 @@ def read_xml(path: Path) -> list[Frame]:
         kind = "missing" if lattice is None else lattice.get("class")
         raise UserError(f"The lattice is {kind}, but a square one is needed: this model cannot be used.")
     shape, periodic = _shape(lattice), _periodic(lattice)
-    classes = _classes(root)
+    classes = {BUILT_IN_MEDIUM: "medium"} | _classes(root)
     labels = np.zeros(shape, dtype=np.int64)
     kinds: dict[int, str] = {}
     for population in root.findall("CellPopulations/Population"):

@@ -1,0 +1,1 @@
+"""Tests that need a real simulator; each is skipped where its host is missing."""
