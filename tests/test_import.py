@@ -178,6 +178,13 @@ def test_crop_scale_and_border(load, tmp_path: Path) -> None:
     assert len(found[0].cells) == 1
 
 
+def test_the_command_knows_every_way_with_border_cells() -> None:
+    from neuralcpm_bridge.cli.data import Border
+    from neuralcpm_bridge.importers import BORDERS
+
+    assert tuple(border.value for border in Border) == BORDERS
+
+
 def test_border_crop_gives_all_one_size(load, tmp_path: Path) -> None:
     for number, shift in enumerate((0, 30, 60)):
         image = np.zeros((120, 100), dtype=int)

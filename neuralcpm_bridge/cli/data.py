@@ -12,7 +12,6 @@ import numpy as np
 import typer
 
 from ..errors import UserError
-from ..importers.preparing import Border
 from ..snapshots import Snapshots, load_snapshots
 
 data_app = typer.Typer(name="data", help="Make, import and look at data sets.", no_args_is_help=True)
@@ -24,6 +23,12 @@ MEASURED = 200
 """States that `info` measures at most: shapes and contacts take some milliseconds each."""
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The data set to write (.npz).", show_default=False)]
+
+
+class Border(str, Enum):
+    keep = "keep"
+    drop = "drop"
+    crop = "crop"
 
 
 class Boundary(str, Enum):
@@ -81,7 +86,7 @@ def import_(
         type_names=tuple(name.strip() for name in type_names.split(",")) if type_names else (),
         crop=parse_window(crop) if crop else None,
         scale=scale,
-        border=border,
+        border=border.value,
         boundary=boundary.value if boundary else None,
         lattice=(size.height, size.width) if size else None,
     )

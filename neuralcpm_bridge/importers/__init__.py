@@ -20,9 +20,9 @@ from . import cc3d, morpheus
 from .frames import MIXED, ONE_TYPE, Frame, Problem
 from .images import IMAGE_SUFFIXES, TIFF_SUFFIXES, tifffile, written_by
 from .label_images import grouped_by_type, one_type, read_group, read_labels, read_type_table
-from .preparing import Border, Prepared, Window, cut_to_tissue, parse_window, prepare, to_state
+from .preparing import BORDERS, Prepared, Window, cut_to_tissue, parse_window, prepare, to_state
 
-__all__ = ["Border", "ImportOptions", "Imported", "Problem", "Window", "import_files", "parse_window"]
+__all__ = ["BORDERS", "ImportOptions", "Imported", "Problem", "Window", "import_files", "parse_window"]
 
 PIF_SUFFIXES = (".piff", ".pif")
 KINDS = (IMAGE_SUFFIXES, (".vtk",), PIF_SUFFIXES, morpheus.XML_SUFFIXES)
@@ -42,7 +42,7 @@ class ImportOptions:
     type_names: tuple[str, ...] = ()
     crop: Window | None = None
     scale: float = 1
-    border: Border = Border.keep
+    border: str = "keep"
     boundary: str | None = None
     lattice: tuple[int, int] | None = None
 
@@ -68,7 +68,7 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
     frames = _typed_alike(list(_read_all(files, options, problems)), problems)
     prepared = list(_prepare_all(frames, options, problems))
     usable = [entry.frame for entry in prepared]
-    if options.border is Border.crop and usable:
+    if options.border == "crop" and usable:
         cut_to_tissue(usable)
     usable = _of_one_size(usable, problems)
     if not usable:
@@ -84,7 +84,7 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
             "source": "import",
             "files": _sources(usable),
             "scale": options.scale,
-            "border": options.border.value,
+            "border": options.border,
         },
         arrays={"source": np.array([frame.name for frame in usable], dtype=np.str_)},
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -20,12 +19,9 @@ CROP_MARGIN = 5
 """Sites of medium left around the tissue by `--border crop`."""
 
 
-class Border(str, Enum):
-    """What becomes of cells that touch the border of an image, and so may be cut off by it."""
-
-    keep = "keep"
-    drop = "drop"
-    crop = "crop"
+BORDERS = ("keep", "drop", "crop")
+"""What becomes of cells that touch the border of an image, and so may be cut off by it: they stay, they are taken
+out, or they are taken out and the image is cut to the tissue that remains."""
 
 
 class Window(NamedTuple):
@@ -57,13 +53,13 @@ def parse_window(text: str) -> Window:
     return Window(*(None if part is None else int(part) for part in match.groups()))  # type: ignore[arg-type]
 
 
-def prepare(frame: Frame, crop: Window | None, scale: float, border: Border, periodic: bool) -> Prepared:
+def prepare(frame: Frame, crop: Window | None, scale: float, border: str, periodic: bool) -> Prepared:
     """Check one frame, then crop and resample it and take its border cells out."""
     if not frame.labels.any():
         raise UserError("There are no cells in it: correct it or leave it out.")
     prepared = Prepared(frame, torn=_torn_cells(frame, periodic))
     labels = frame.labels if crop is None else _cut(frame.labels, crop)
-    if border is not Border.keep:
+    if border != "keep":
         kept = _without_border_cells(labels)
         prepared.lost_to_border = _cells(labels) - _cells(kept)
         labels = kept
