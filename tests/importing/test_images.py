@@ -1,0 +1,153 @@
+"""Label images: depths, stacks, types, crop, scale, border."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from .making import Image, labels, save_image, tifffile
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "microscopy"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("a.png", "uint8"), ("a.png", "uint16"), ("a.tif", "uint8"), ("a.tif", "uint16"),
+     ("a.tiff", "int32"), ("a.tif", "uint32"), ("a.tif", "int64"), ("a.tif", "float32")],
+)  # fmt: skip
+def test_every_depth_of_label_image(name: str, kind: str, load, tmp_path: Path) -> None:
+    found, _ = load(save_image(tmp_path / name, labels(), kind))
+    assert found.type_names == ("medium", "cell")
+    assert found.boundary == "free"
+    assert found.types.tolist() == [[0, 1, 1, 1]]
+    assert (found.ids[0] == np.searchsorted([0, 3, 7, 200], labels())).all()
+    assert found.arrays["source"].tolist() == [name]
+
+
+def test_palette_images_keep_their_numbers(load, tmp_path: Path) -> None:
+    image = Image.fromarray(labels().astype(np.uint8)).convert("P")
+    image.putpalette([value % 256 for value in range(768)])
+    image.save(tmp_path / "a.png")
+    found, _ = load(tmp_path / "a.png")
+    assert len(found[0].cells) == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*photometric.*:DeprecationWarning")  # a stack of three is stored as RGB
+@pytest.mark.parametrize("options", [{}, {"imagej": True}, {"compression": "zlib"}, {"photometric": "minisblack"}])
+def test_stacks_are_many_snapshots(options: dict, load, tmp_path: Path) -> None:
+    stack = np.stack([labels(), labels(shift=1), labels(shift=2)]).astype(np.uint16)
+    tifffile.imwrite(tmp_path / "stack.tif", stack, **options)
+    found, _ = load(tmp_path / "stack.tif")
+    assert len(found) == 3
+    assert found.arrays["source"].tolist() == ["stack.tif [0]", "stack.tif [1]", "stack.tif [2]"]
+    assert (found.ids[2] > 0).sum() == (stack[2] > 0).sum()
+
+
+def test_lzw_is_read_too(load, tmp_path: Path) -> None:
+    pages = [Image.fromarray(labels(shift=shift).astype(np.uint16)) for shift in (0, 1)]
+    pages[0].save(tmp_path / "a.tif", compression="tiff_lzw", save_all=True, append_images=pages[1:])
+    found, _ = load(tmp_path / "a.tif")
+    assert (found.ids > 0).sum(axis=(1, 2)).tolist() == [(labels() > 0).sum()] * 2
+    assert (found.ids[0] != found.ids[1]).any()
+
+
+def test_types_from_a_table(load, tmp_path: Path) -> None:
+    save_image(tmp_path / "a.png", labels())
+    save_image(tmp_path / "b.tif", labels())
+    table = tmp_path / "types.csv"
+    table.write_text("\ufeffLabel; Type ;FILE\n3;red;\n7;2;\n200;blue;a.png\n200;red;b.tif\n", encoding="utf-8")
+    found, _ = load(tmp_path, "--types", table)
+    assert found.type_names == ("medium", "red", "type2", "blue")
+    assert found.types.tolist() == [[0, 1, 2, 3], [0, 1, 2, 1]]
+
+
+@pytest.mark.parametrize("channels", ["pages", "samples", "imagej"])
+def test_types_from_a_second_channel(channels: str, load, tmp_path: Path) -> None:
+    types = np.select([labels() == 3, labels() == 7, labels() == 200], [4, 1, 4])
+    both = np.stack([labels(), types]).astype(np.uint16)
+    path = tmp_path / "a.tif"
+    if channels == "pages":
+        tifffile.imwrite(path, np.concatenate([both, both]), photometric="minisblack")
+    elif channels == "imagej":
+        tifffile.imwrite(path, np.stack([both, both]), imagej=True, metadata={"axes": "TCYX"})
+    else:
+        tifffile.imwrite(path, np.moveaxis(both, 0, -1), planarconfig="contig", photometric="minisblack")
+    found, _ = load(path, "--type-channel", "--type-names", "round, long")
+    assert found.type_names == ("medium", "round", "long")
+    assert found.types.tolist() == [[0, 2, 1, 2]] * (1 if channels == "samples" else 2)
+
+
+def test_types_from_one_image_each(load, tmp_path: Path) -> None:
+    for name in ("t1", "t2"):
+        save_image(tmp_path / f"{name}_red.png", np.where(labels() == 3, 5, 0))
+        save_image(tmp_path / f"{name}_blue.png", np.where(labels() > 3, labels(), 0))
+    found, _ = load(tmp_path, "--type", "R=_red", "--type", "B=_blue")
+    assert found.type_names == ("medium", "R", "B")
+    assert found.types.tolist() == [[0, 1, 2, 2]] * 2
+    assert (found[0].type_map > 0).sum() == (labels() > 0).sum()
+
+
+def test_cellpose_masks_are_taken_and_the_micrographs_left(load, tmp_path: Path) -> None:
+    save_image(tmp_path / "x.png", np.random.default_rng(0).integers(0, 255, (20, 24)), "uint8")
+    save_image(tmp_path / "x_cp_masks.png", labels())
+    found, _ = load(tmp_path)
+    assert found.arrays["source"].tolist() == ["x_cp_masks.png"]
+
+
+def test_crop_scale_and_border(load, tmp_path: Path) -> None:
+    big = np.kron(labels(), np.ones((4, 4), dtype=int))
+    save_image(tmp_path / "a.png", big)
+    found, _ = load(tmp_path / "a.png", "--scale", 0.25)
+    assert (found.ids[0] == np.searchsorted([0, 3, 7, 200], labels())).all()
+    found, _ = load(tmp_path / "a.png", "--crop", "40x48+8+8")
+    assert (found[0].ids > 0).sum() == (big[8:48, 8:56] > 0).sum()
+    found, _ = load(tmp_path / "a.png", "--crop", "60x72")
+    assert (found[0].ids > 0).sum() == (big[10:70, 12:84] > 0).sum()
+    found, said = load(tmp_path / "a.png", "--crop", "64x80+16+0", "--border", "drop")
+    assert len(found[0].cells) == 1
+    assert "2 cells at the border were taken out." in said
+    found, said = load(tmp_path / "a.png", "--crop", "64x80+16+0", "--border", "crop")
+    assert found.ids.shape[1:] == (6 * 4 + 10, 6 * 4 + 10)
+    assert len(found[0].cells) == 1
+
+
+def test_the_command_knows_every_way_with_border_cells() -> None:
+    from neuralcpm_bridge.cli.data import Border
+    from neuralcpm_bridge.importers import BORDERS
+
+    assert tuple(border.value for border in Border) == BORDERS
+
+
+def test_border_crop_gives_all_one_size(load, tmp_path: Path) -> None:
+    for number, shift in enumerate((0, 30, 60)):
+        image = np.zeros((120, 100), dtype=int)
+        image[5 + shift : 40 + shift - number, 20 + number : 50] = 1
+        image[0:3, 0:3] = 2
+        save_image(tmp_path / f"{number}.png", image)
+    found, said = load(tmp_path, "--border", "crop")
+    assert found.ids.shape[1:] == (45, 40)
+    assert (found.ids > 0).sum(axis=(1, 2)).tolist() == [35 * 30, 34 * 29, 33 * 28]
+    assert "3 cells at the border" in said
+
+
+def test_cells_lost_in_resampling_are_said(load, tmp_path: Path) -> None:
+    image = np.kron(labels(), np.ones((4, 4), dtype=int))
+    image[1, 1] = 9
+    _, said = load(save_image(tmp_path / "a.png", image), "--scale", 0.25)
+    assert "1 cells were too small to survive the resampling." in said
+
+
+def test_the_bundled_example(load) -> None:
+    found, _ = load(EXAMPLE, "--types", EXAMPLE / "types.csv", "--scale", 0.5)
+    assert len(found) == 12
+    assert found.ids.shape[1:] == (100, 100)
+    assert set(found.type_names) == {"medium", "luminal", "basal"}
+
+
+def test_importing_twice_into_the_folder_of_the_images(cli, tmp_path: Path) -> None:
+    save_image(tmp_path / "a.png", labels())
+    for _ in range(2):
+        code, _, err = cli("data", "import", tmp_path, "-o", tmp_path / "data.npz")
+        assert code == 0, err
