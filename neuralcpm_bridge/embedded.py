@@ -121,7 +121,7 @@ class ProtocolChains(Chains):
         super().__init__(dynamics, backends[0].name)
         if dynamics.boundary_only:
             raise UserError(
-                f"Proposals on boundaries only need the engine, but this model runs on {self.name}: leave the option out."
+                f"Proposals on boundaries only need the engine, but this model runs on {self.name}: leave it out."
             )
         self.backends = list(backends)
         self.periodic = periodic

@@ -33,7 +33,7 @@ def initial_state(
     count = cells if cells is not None else (meta.fixed_cells or meta.cells or 51) - 1
     if count < 1 or len(meta.types) < 2:
         raise UserError(f"{count} cells of {len(meta.types) - 1} types were asked for: at least one of each is needed.")
-    area = typical_area(artifact)
+    area = typical_area(artifact, shape[0] * shape[1] // count)
     random = np.random.default_rng(seed)
     ids = blob(shape, count, area, random) if layout == "blob" else scatter(shape, count, area, random)
     types = 1 + np.arange(count) % (len(meta.types) - 1)
@@ -43,13 +43,13 @@ def initial_state(
     return state
 
 
-def typical_area(artifact: Artifact) -> int:
-    """Pixels per cell that suit a model: its target volume, else what its example states have, else 100."""
+def typical_area(artifact: Artifact, room: int) -> int:
+    """Pixels per cell that suit a model: its target volume; else as many as its example states have, in half the room."""
     symbolic = artifact.metadata.symbolic
     if symbolic is not None and "volume" in symbolic.terms:
         return max(1, round(float(np.mean(symbolic.terms["volume"]["target"][1:]))))
     volumes = [volume for example in artifact.metadata.examples for volume in example.state().volumes[1:] if volume]
-    return max(1, round(float(np.mean(volumes)))) if volumes else 100
+    return max(1, min(round(float(np.mean(volumes or [100]))), room // 2))
 
 
 def blob(shape: tuple[int, int], cells: int, area: int, random: np.random.Generator) -> NDArray[np.int32]:

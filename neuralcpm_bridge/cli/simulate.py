@@ -47,7 +47,9 @@ def simulate(
         float | None, typer.Option(min=0.0, help="Temperature.", show_default="that of training")
     ] = None,
     chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 1,
-    threads: Annotated[int, typer.Option(min=1, help="Threads that share the chains; results do not depend on it.")] = 1,
+    threads: Annotated[
+        int, typer.Option(min=1, help="Threads that share the chains; results do not depend on it.")
+    ] = 1,
     snapshots: Annotated[int, typer.Option(min=1, help="States to save after the initial one, evenly spaced.")] = 10,
     neighbourhood: Annotated[Neighbourhood, typer.Option(help="Where copies come from.")] = Neighbourhood.moore,
     boundary_only: Annotated[
@@ -84,8 +86,8 @@ def simulate(
     _save(file, artifact, running, found, mcs, {"start": init.value if init else state, "interrupted": interrupted})
     counts = running.counts
     console.print(
-        f"{'Interrupted: ' if interrupted else ''}{len(found) * chains} states in {file}; {counts.attempts:,} attempts, "
-        f"{counts.proposals:,} proposals, {counts.accepted:,} accepted on {running.name}."
+        f"{'Interrupted: ' if interrupted else ''}{len(found) * chains} states in {file}; {counts.attempts:,} "
+        f"attempts, {counts.proposals:,} proposals, {counts.accepted:,} accepted on {running.name}."
     )
     if interrupted:
         raise typer.Exit(130)
@@ -102,7 +104,9 @@ def _starts(
 ) -> list[CellState]:
     """One state per chain; a layout is drawn anew for each."""
     if (state is None) == (init is None):
-        raise UserError("A run starts from a data set or from a layout: give either --state FILE.npz or --init blob|scatter.")
+        raise UserError(
+            "A run starts from a data set or from a layout: give either --state FILE.npz or --init blob|scatter."
+        )
     if state is not None:
         if cells is not None or lattice is not None:
             raise UserError("--cells and --lattice describe a layout, but --state was given: leave them out.")
@@ -112,7 +116,9 @@ def _starts(
     assert init is not None
     from ..initial import initial_state
 
-    return [initial_state(artifact, init.value, seed=seed + chain, cells=cells, lattice=lattice) for chain in range(chains)]
+    return [
+        initial_state(artifact, init.value, seed=seed + chain, cells=cells, lattice=lattice) for chain in range(chains)
+    ]
 
 
 def _shape(lattice: str | None) -> tuple[int, int] | None:

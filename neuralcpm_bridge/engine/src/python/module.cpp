@@ -169,7 +169,7 @@ void bind_state(nb::module_& m) {
              const auto lock = self.claim();
              return to_numpy(self.state.lattice().volumes, {self.state.lattice().volumes.size()});
            })
-      .def_prop_rw("attempts", [](Self& self) { return self.state.attempts; },
+      .def_prop_rw("attempts", [](Self& self) { const auto lock = self.claim(); return self.state.attempts; },
                    [](Self& self, std::uint64_t attempts) { const auto lock = self.claim(); self.state.attempts = attempts; },
                    "Attempts made so far: with the seed, the state of the random numbers.")
       .def("sweep", [](Self& self, std::int64_t mcs, double temperature, std::uint64_t seed, const std::string& neighbourhood,

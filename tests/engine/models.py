@@ -1,0 +1,139 @@
+"""Small engine models made from arrays, and artifacts written byte by byte, without torch or onnx."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralcpm_bridge._engine import Model
+
+TYPES = ("medium", "A", "B")
+Weights = dict[str, NDArray[Any]]
+
+
+def symbolic_weights(rng: np.random.Generator, terms: tuple[str, ...], shape: tuple[int, int] = (0, 0)) -> Weights:
+    """Random numbers for the named terms."""
+    count = len(TYPES)
+    weights: Weights = {"symbolic.weight": np.array(0.7), "symbolic.offset": np.array(-3.0)}
+    if "contact" in terms:
+        contact = rng.normal(2, 3, (count, count))
+        contact = (contact + contact.T) / 2
+        contact[0, 0] = 0
+        weights["symbolic.contact.J"] = contact
+    for term, target in {"volume": 9, "length": 5, "surface": 7}.items():
+        if term in terms:
+            weights[f"symbolic.{term}.strength"] = rng.uniform(0.1, 1, count)
+            weights[f"symbolic.{term}.target"] = rng.uniform(0.5, 1.5, count) * target
+    if "external" in terms:
+        weights["symbolic.external.field"] = rng.normal(size=(2, *shape))
+        weights["symbolic.external.coupling"] = rng.normal(size=(count, 2))
+    return weights
+
+
+def network_weights(rng: np.random.Generator, spec: dict[str, Any]) -> Weights:
+    """Random weights of the right shapes for an `nh` or `local_nh`."""
+    weights: Weights = {"neural.weight": np.array(1.3)}
+
+    def affine(name: str, *shape: int) -> None:
+        fan = int(np.prod(shape[1:]))
+        weights[f"neural.{name}.weight"] = (rng.normal(size=shape) / fan**0.5).astype(np.float32)
+        weights[f"neural.{name}.bias"] = rng.normal(scale=0.1, size=shape[0]).astype(np.float32)
+
+    widths, stride = spec["widths"], spec["stride"]
+    affine("embedding", widths[0], 1 + len(TYPES), stride, stride)
+    before = widths[0]
+    for index, width in enumerate(widths):
+        layer = f"layers.{index}"
+        affine(f"{layer}.reduce", width, before, 1, 1)
+        for name in ("phi0", "phi1", "psi1"):
+            affine(f"{layer}.{name}", width, width, 3, 3)
+        affine(f"{layer}.mix", width, width, 1, 1)
+        affine(f"{layer}.psi0", width, before + width, 3, 3)
+        if before != width:
+            affine(f"{layer}.skip", width, before, 1, 1)
+        before = width
+    project = spec["project"]
+    if spec["kind"] == "local_nh":
+        for head in ("cell_head", "background_head"):
+            affine(f"{head}.hidden", project, before)
+            affine(f"{head}.out", 1, project)
+        return weights
+    affine("project", project, before, 1, 1)
+    before = project
+    for index, size in enumerate(spec["mlp"]):
+        affine(f"mlp.{index}.linear", size, before)
+        if size != before:
+            affine(f"mlp.{index}.skip", size, before)
+        before = size
+    affine("out", 1, before)
+    return weights
+
+
+NH = {"kind": "nh", "stride": 2, "widths": [2, 3], "pools": [2, 1], "padding": "zeros", "project": 3, "mlp": [4, 4]}
+LOCAL = {"kind": "local_nh", "stride": 2, "widths": [3], "pools": [1], "padding": "circular", "project": 3, "mlp": []}
+
+
+def metadata(
+    weights: Weights, boundary: str = "periodic", neural: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """A description that agrees with the weights."""
+    entry: dict[str, Any] = {"format": 1, "name": "test", "types": list(TYPES), "boundary": boundary, "neural": neural}
+    terms: dict[str, dict[str, Any]] = {}
+    for name, value in weights.items():
+        if name.startswith("symbolic.") and name.count(".") == 2 and not name.endswith("field"):
+            _, term, number = name.split(".")
+            terms.setdefault(term, {})[number] = value.tolist()
+    if any(name.startswith("symbolic.") for name in weights):
+        entry["symbolic"] = {"weight": 0.7, "offset": -3.0, "terms": terms}
+    return entry | more
+
+
+def make_model(weights: Weights, boundary: str = "periodic", neural: dict[str, Any] | None = None) -> Model:
+    return Model(json.dumps(metadata(weights, boundary, neural)), weights)
+
+
+# -- artifacts by hand: docs/artifact.md and the protobuf wire format ------------------------------------------
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def field(number: int, content: bytes | int) -> bytes:
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def tensor(name: str, array: NDArray[Any], **more: bytes) -> bytes:
+    dims = b"".join(field(1, size) for size in array.shape)
+    kind = 1 if array.dtype == np.float32 else 11
+    return dims + field(2, kind) + field(8, name.encode()) + more.get("raw", field(9, array.tobytes()))
+
+
+def weights_hash(weights: Weights) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(weights.items(), key=lambda item: item[0].encode()):
+        digest.update(name.encode() + b"\0" + bytes([1 if array.dtype == np.float32 else 11, array.ndim]))
+        digest.update(b"".join(size.to_bytes(8, "little") for size in array.shape) + array.tobytes())
+    return digest.hexdigest()
+
+
+def artifact_bytes(weights: Weights, description: dict[str, Any] | str | None) -> bytes:
+    """An ONNX file with these initialisers (and a foreign one) and this description; the hash is added."""
+    graph = field(5, tensor("unnamed", np.zeros(3, dtype=np.float32)))
+    graph += b"".join(field(5, tensor(name, array)) for name, array in weights.items())
+    content = field(1, 9) + field(2, b"test") + field(7, field(2, b"graph") + graph)
+    if isinstance(description, dict):
+        description = json.dumps({"weights_hash": weights_hash(weights), **description})
+    if description is not None:
+        content += field(14, field(1, b"neuralcpm") + field(2, description.encode()))
+    return content
