@@ -184,21 +184,9 @@ class CellState:
 
     def fragments(self, periodic: bool = True) -> NDArray[np.int64]:
         """Number of connected pieces (Moore) of every id, `[C]`; the medium's own entry is left 0."""
-        root = np.arange(self.ids.size)
+        from .metrics.geometry import fragments
 
-        def find(site: int) -> int:
-            while root[site] != site:
-                root[site] = root[root[site]]
-                site = root[site]
-            return site
-
-        ids = self.ids.ravel()
-        for here, there in _pairs(self.shape, periodic):
-            same = (ids[here] == ids[there]) & (ids[here] > 0)
-            for a, b in zip(here[same], there[same], strict=True):
-                root[find(b)] = find(a)
-        pieces = np.flatnonzero((root == np.arange(root.size)) & (ids > 0))
-        return np.bincount(ids[pieces], minlength=self.types.size)
+        return fragments(self, periodic)
 
 
 def _pairs(shape: tuple[int, int], periodic: bool) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:

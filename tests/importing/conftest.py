@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from neuralcpm_bridge.cli import app
-from neuralcpm_bridge.cli.data import data_app
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
 from .making import Image
-
-
-@pytest.fixture(autouse=True, scope="session")
-def registered() -> None:
-    if all(group.typer_instance is not data_app for group in app.registered_groups):
-        app.add_typer(data_app)
 
 
 @pytest.fixture
