@@ -44,7 +44,7 @@ def initial_state(
 
 
 def typical_area(artifact: Artifact, room: int) -> int:
-    """Pixels per cell that suit a model: its target volume; else as many as its example states have, in half the room."""
+    """Pixels per cell that suit a model: its target volume, else its example states' mean within half the room."""
     symbolic = artifact.metadata.symbolic
     if symbolic is not None and "volume" in symbolic.terms:
         return max(1, round(float(np.mean(symbolic.terms["volume"]["target"][1:]))))

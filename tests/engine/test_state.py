@@ -185,6 +185,23 @@ def test_length_across_borders(seed: int) -> None:
     assert state.energy() == pytest.approx(fresh(model, state), rel=1e-12)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_length_of_a_traveller(axis: int) -> None:
+    """A block of 4×9 sites that goes once around the lattice has one length all the way."""
+    model = make_model(symbolic_weights(np.random.default_rng(0), ("length",)))
+    ids = np.zeros((26, 28), dtype=np.int32)
+    ids[3:7, 20:29] = ids[3:7, 0:1] = 1
+    state = State(model, ids, np.array([0, 1], dtype=np.int32))
+    start = state.energy()[0]
+    for step in range(1, 30):
+        moved = np.roll(ids, step, axis)
+        for new_id in (1, 0):
+            rows, cols = np.nonzero((moved != state.ids) & (moved == new_id))
+            for row, col in zip(rows.tolist(), cols.tolist(), strict=True):
+                state.commit(row, col, new_id)
+        assert state.energy()[0] == pytest.approx(start, rel=1e-12)
+
+
 def test_cell_couplings_replace_the_types() -> None:
     rng = np.random.default_rng(3)
     weights = symbolic_weights(rng, ("external",), (6, 7))
