@@ -84,6 +84,18 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
         self.add_steering_param(name, weight, 0.0, max(2.0, 2 * weight), decimal_precision=2, widget_name="slider")
         self._steering_name = name
 
+    def description(self) -> dict[str, Any]:
+        """What was chosen, as JSON knows it: for whoever compares the energies afterwards."""
+        settings = self._learned.settings
+        return {
+            "energy": self._energy_name,
+            "model": str(self._learned.artifact.path),
+            "types": dict(settings.types or {}),
+            "weight": self._learned.weight,
+            "term": settings.term,
+            "extinction": settings.extinction,
+        }
+
     def _steered_weight(self) -> float | None:
         # Read at every step: CC3D clears the mark of a moved slider before steppables of this kind see it.
         return None if self._steering_name is None else float(self.get_steering_param(self._steering_name))

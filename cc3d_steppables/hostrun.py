@@ -1,0 +1,34 @@
+"""The process inside CompuCell3D: `python -m cc3d_steppables.hostrun JOB.json` runs a project and watches it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+
+def main(job_file: str) -> None:
+    """`project`, `output`, `steps` (or null), and `watch`: `snapshots` or `flips` with how many and the `file`."""
+    job = json.loads(Path(job_file).read_text(encoding="utf-8"))
+    from cc3d import CompuCellSetup
+    from cc3d.CompuCellSetup.sim_runner import run_cc3d_project
+
+    from .recorder import FlipRecorder, SnapshotSteppable
+
+    if job["watch"] == "snapshots":
+        watching = SnapshotSteppable(1, job["steps"], job["count"], job["file"])
+    else:
+        watching = FlipRecorder(1, job["steps"], job["count"], job["file"])
+    known = CompuCellSetup.persistent_globals
+    known.simulation_file_name = job["project"]
+    known.set_output_dir(job["output"])
+    known.log_level = "LOG_WARNING"
+    CompuCellSetup.register_steppable(steppable=watching)
+    try:
+        run_cc3d_project(cc3d_sim_fname=job["project"])
+    finally:
+        watching.save()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

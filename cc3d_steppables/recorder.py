@@ -1,0 +1,177 @@
+"""Watching a run inside CompuCell3D: snapshots of the lattice, and every attempted copy with its energies.
+
+Imported inside CompuCell3D only; nothing here needs torch.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cc3d import CompuCellSetup
+from cc3d.core.PySteppables import SteppableBasePy
+from cc3d.cpp import CompuCell
+
+from .lattice import HostLattice, as_snapshots
+from .steppable import CC3DHost, NeuralHamiltonianSteppable
+
+PROGRESS = "neuralcpm-progress"
+"""First word of a line that tells the parent process how far the run is: steps done, steps in all."""
+
+
+class WatchingSteppable(SteppableBasePy):
+    """Runs before every step, so what it sees at step t is what step t − 1 left."""
+
+    def __init__(self, frequency: int = 1, steps: int | None = None) -> None:
+        super().__init__(frequency)
+        self.runBeforeMCS = 1
+        if not hasattr(self, "_host"):  # resizing the lattice calls this again
+            self._host, self._wanted_steps, self._said = CC3DHost(self), steps, -1
+
+    def init(self, _simulator: Any) -> None:
+        if self._wanted_steps is not None:
+            self.simulator.setNumSteps(self._wanted_steps)
+
+    def step(self, mcs: int) -> None:
+        total = int(self.simulator.getNumSteps())
+        if mcs * 100 // max(total, 1) != self._said or total <= 100:
+            self._said = mcs * 100 // max(total, 1)
+            print(f"{PROGRESS} {mcs} {total}", flush=True)
+
+    def lattice(self, mcs: int) -> HostLattice:
+        return HostLattice(self._host.ids(), {cell.id: cell.type for cell in self._host.cells()}, mcs)
+
+
+class SnapshotSteppable(WatchingSteppable):
+    """Evenly spaced lattices, the first and the last among them; `save` writes those taken so far."""
+
+    def __init__(self, frequency: int = 1, steps: int | None = None, snapshots: int = 10, file: str = "") -> None:
+        super().__init__(frequency, steps)
+        if not hasattr(self, "_lattices"):
+            self._lattices: list[HostLattice] = []
+            self._snapshots, self._file = snapshots, Path(file)
+
+    def step(self, mcs: int) -> None:
+        super().step(mcs)
+        last = int(self.simulator.getNumSteps()) - 1
+        times = {round(last * k / max(self._snapshots, 1)) for k in range(max(self._snapshots, 1) + 1)}
+        if mcs == 0:
+            self._lattices.append(self.lattice(0))
+        elif mcs - 1 in times and mcs > 1:
+            self._lattices.append(self.lattice(mcs - 1))
+
+    def finish(self) -> None:
+        last = int(self.simulator.getNumSteps()) - 1
+        if last > 0:
+            self._lattices.append(self.lattice(last))
+
+    def save(self) -> None:
+        if not self._lattices:
+            return
+        facts = self._host.facts()
+        shape = self._lattices[-1].ids.shape  # a data set has one lattice size: after a resize, the last one's
+        kept = [lattice for lattice in self._lattices if lattice.ids.shape == shape]
+        boundary = "periodic" if all(facts.periodic) else "free"
+        project = Path(CompuCellSetup.persistent_globals.simulation_file_name).name
+        provenance = {"host": "CompuCell3D", "project": project}
+        as_snapshots(kept, facts.type_names, boundary, provenance).save(self._file)
+
+
+class FlipRecorder(WatchingSteppable):
+    """Every attempted copy: where, which ids, what each energy said, whether it was accepted.
+
+    Needs `<EnergyFunctionCalculator Type="Statistics">`, which keeps the energies of the last step by name.
+    """
+
+    def __init__(self, frequency: int = 1, steps: int | None = None, flips: int = 0, file: str = "") -> None:
+        super().__init__(frequency, steps)
+        if not hasattr(self, "_flips"):
+            self._flips, self._file = flips, file
+            self._asked: list[tuple[int, int, int, int]] = []
+            self._attempts: list[Any] = []
+            self._energies: list[Any] = []
+            self._accepted: list[Any] = []
+            self._states: list[tuple[HostLattice, dict[int, float]]] = []
+
+    def init(self, simulator: Any) -> None:
+        super().init(simulator)
+        self._wrapper = CompuCell.EnergyFunctionPyWrapper()
+        self._wrapper.setPotts(self.potts)
+        self._wrapper.setSimulator(self.simulator)
+        self._listener = Listener(self._wrapper, self._asked)
+        self._wrapper.registerPyEnergyFunction(self._listener)
+        self.potts.registerEnergyFunctionWithName(self._wrapper.getEnergyFunctionPyWrapperPtr(), "neuralcpm_recorder")
+
+    def step(self, mcs: int) -> None:
+        super().step(mcs)
+        self._collect()
+        if self._flips and sum(map(len, self._attempts)) >= self._flips:
+            self.stop_simulation()
+        by_type, temperature = self._host.type_amplitudes(), self._host.temperature()
+        amplitudes = {
+            cell.id: cell.amplitude if cell.amplitude >= 0 else by_type.get(cell.type, temperature)
+            for cell in self._host.cells()
+        }
+        self._states.append((self.lattice(mcs), amplitudes))
+
+    def finish(self) -> None:
+        self._collect()
+
+    def on_stop(self) -> None:
+        self._collect()
+
+    def _collect(self) -> None:
+        """What the last step asked and what CC3D's statistics say about it, in the same order."""
+        if not self._asked:
+            if self._states:
+                self._states.pop()  # no attempt: nothing to compare
+            return
+        count = len(self._asked)
+        # The statistics may still hold an earlier step that had few attempts; ours are the last.
+        self._energies.append(np.array([list(row) for row in self.potts.getCurrentEnergyChanges()[-count:]]))
+        self._accepted.append(np.array(list(self.potts.getCurrentFlipResults()[-count:]), dtype=bool))
+        self._attempts.append(np.array(self._asked, dtype=np.int64))
+        self._asked.clear()
+
+    def save(self) -> None:
+        if not self._attempts:
+            return
+        states = self._states[: len(self._attempts)]
+        cells = [
+            (cell, kind, amplitudes[cell]) for lattice, amplitudes in states for cell, kind in lattice.types.items()
+        ]
+        steps = [np.full(len(part), step) for step, part in enumerate(self._attempts)]
+        learned = CompuCellSetup.persistent_globals.steppable_registry.getSteppablesByClassName(
+            NeuralHamiltonianSteppable.__name__
+        )
+        about = {
+            "names": list(self.potts.getEnergyFunctionNames()),
+            "temperature": self._host.temperature(),
+            "learned": [steppable.description() for steppable in learned],
+        }
+        np.savez(
+            self._file,
+            ids=np.stack([lattice.ids for lattice, _ in states]),
+            cells=np.array([entry[:2] for entry in cells], dtype=np.int64),
+            amplitudes=np.array([entry[2] for entry in cells]),
+            cell_counts=np.array([len(lattice.types) for lattice, _ in states]),
+            step=np.concatenate(steps),
+            attempts=np.concatenate(self._attempts),
+            energies=np.concatenate(self._energies),
+            accepted=np.concatenate(self._accepted),
+            about=np.array(json.dumps(about)),
+        )
+
+
+class Listener:
+    """An energy of zero that writes down what it was asked: row, col, new id, old id."""
+
+    def __init__(self, wrapper: Any, asked: list[tuple[int, int, int, int]]) -> None:
+        self.wrapper, self.asked = wrapper, asked
+
+    def changeEnergy(self) -> float:
+        point, new, old = self.wrapper.getChangePoint(), self.wrapper.getNewCell(), self.wrapper.getOldCell()
+        self.asked.append((point.y, point.x, 0 if new is None else new.id, 0 if old is None else old.id))
+        return 0.0

@@ -1,0 +1,162 @@
+"""The verbs `neuralcpm cc3d …`: projects for CompuCell3D, running and verifying them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import UserError
+
+cc3d_app = typer.Typer(help="CompuCell3D: write, inject into, run and verify projects.", no_args_is_help=True)
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (model.onnx).", show_default=False)]
+Project = Annotated[Path, typer.Argument(metavar="PROJECT.cc3d", help="The project's .cc3d file.", show_default=False)]
+Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)]
+Mcs = Annotated[int | None, typer.Option("--mcs", min=1, help="Monte Carlo steps.", show_default="the project's")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Random seed.", show_default="the project's")]
+
+
+class SymbolicPart(str, Enum):
+    keep = "keep"
+    replace = "replace"
+
+
+@cc3d_app.command()
+def new(
+    model: Model,
+    state: Annotated[str, typer.Option(metavar="FILE.npz[:k]", help="State to start from: the k-th of a data set.")],
+    output: Output,
+    mcs: Annotated[int, typer.Option("--mcs", min=1, help="Monte Carlo steps of the project.")] = 1000,
+    seed: Seed = None,
+    scale: Annotated[
+        float, typer.Option(help="Factor of all energies and the temperature; changes no probability.")
+    ] = 1.0,
+) -> None:
+    """Write a complete project: CC3DML with exactly converted parameters, Python, PIF and the model."""
+    from cc3d_steppables.project import write_project
+
+    from ..artifact import load_artifact
+    from ..snapshots import load_state
+
+    artifact = load_artifact(model)
+    file = write_project(artifact, load_state(state, artifact), output, steps=mcs, seed=seed, energy_scale=scale)
+    print(f"Wrote {file}: open it in CompuCell3D, or run it with neuralcpm cc3d run {file} -o RESULTS.")
+
+
+@cc3d_app.command()
+def inject(
+    project: Project,
+    model: Model,
+    output: Output,
+    types: Annotated[
+        list[str] | None,
+        typer.Option(metavar="THEIRS=MODEL'S", help="A cell type of the project and the model's name."),
+    ] = None,
+    symbolic: Annotated[
+        SymbolicPart, typer.Option(help="Keep the project's contact and volume energies, or take the model's.")
+    ] = SymbolicPart.keep,
+    weight: Annotated[float, typer.Option(help="Factor of the learned term.")] = 1.0,
+    extinction: Annotated[
+        bool, typer.Option("--extinction", help="Forbid taking a cell's last pixel, as training did.")
+    ] = False,
+) -> None:
+    """Add the learned term to a copy of a project; nothing else of it changes."""
+    from cc3d_steppables.inject import inject as inject_into
+
+    from ..artifact import load_artifact
+
+    file, said = inject_into(
+        project,
+        load_artifact(model),
+        output,
+        types=type_pairs(types or []),
+        symbolic=symbolic.value,
+        weight=weight,
+        extinction=extinction,
+    )
+    print(f"{said}\n\nWrote {file}.")
+
+
+@cc3d_app.command()
+def run(
+    project: Project,
+    output: Output,
+    mcs: Mcs = None,
+    seed: Seed = None,
+    snapshots: Annotated[int, typer.Option(min=1, help="Lattices to keep after the initial one.")] = 10,
+) -> None:
+    """Run a copy of a project headless: snapshots as a data set, a picture of them, CC3D's log."""
+    from cc3d_steppables.run import run_project
+
+    with progress_bar("CompuCell3D") as (progress, say):
+        file = run_project(project, output, steps=mcs, snapshots=snapshots, seed=seed, progress=progress, say=say)
+    print(f"Wrote {file}; CompuCell3D's log is {output / 'cc3d.log'}.")
+
+
+@cc3d_app.command()
+def verify(
+    project: Project,
+    mcs: Annotated[
+        int | None, typer.Option("--mcs", min=1, help="Monte Carlo steps.", show_default="until --flips")
+    ] = None,
+    flips: Annotated[int, typer.Option(min=1, help="Attempted copies to record where --mcs is not given.")] = 10_000,
+    exact: Annotated[int, typer.Option(min=1, help="How many of them to compare with float64 torch.")] = 10_000,
+    seed: Seed = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Compare every ΔH inside the real CompuCell3D with ours and float64 torch; exit code 1 if one disagrees."""
+    from cc3d_steppables.verify import verify_project
+
+    try:
+        import torch  # noqa: F401
+    except ModuleNotFoundError:
+        raise UserError(
+            "verify compares with torch, but torch is not installed: run pip install 'neuralcpm-bridge[train]'."
+        ) from None
+    with progress_bar("CompuCell3D") as (progress, _):
+        report = verify_project(project, steps=mcs, flips=flips, exact=exact, seed=seed, progress=progress)
+    if as_json:
+        print(json.dumps(report))
+    else:
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(show_header=False, title=f"{project.name} in CompuCell3D", title_justify="left")
+        for key, value in report.items():
+            table.add_row(key.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value))
+        Console().print(table)
+    if not report["ok"]:
+        raise typer.Exit(1)
+
+
+def type_pairs(given: list[str]) -> dict[str, str]:
+    """`Condensing=A` as a mapping; several in one option are parted by commas."""
+    pairs = {}
+    for pair in (pair for option in given for pair in option.split(",")):
+        theirs, equals, ours = (part.strip() for part in pair.partition("="))
+        if not (theirs and equals and ours):
+            raise UserError(f"--types {pair!r} was not understood: write THEIRS=MODEL'S, as in --types Wall=medium.")
+        pairs[theirs] = ours
+    return pairs
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
+    """A bar on standard error, and a way to write lines above it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("MCS"))
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+        task = bar.add_task(title, total=None)
+        yield (
+            lambda done, total: bar.update(task, completed=done, total=total),
+            lambda line: console.print(line, markup=False, highlight=False),
+        )
