@@ -5,7 +5,7 @@ namespace ncpm::neural {
 
 void fill_padding(const Pass& pass, float* image, int channels, const Rect& need) {
   const Rect exists = pass.frame.exists();
-  const Span rows = need.y & exists.y;
+  const Span rows = pass.frame.y.whole ? exists.y : need.y & exists.y;  // whole: the far rows are copied below
   const auto pixel = [&](int y, int x) { return image + pass.at(channels, y, x); };
   const auto fill = [&](int y, int x, int count, const float* from) {
     if (from) std::memcpy(pixel(y, x), from, sizeof(float) * channels * count);
@@ -97,7 +97,7 @@ void Incremental::background_first(Pass& pass) {
   const LayerPlan& plan = *pass.plan;
   Background& cache = background_[pass.layer];
   const int width = padded(plan.width), inputs = padded(plan.inputs), area = frame.area();
-  const Rect first = frame.first(), around_phi = frame.phi().grown(1), known = around_phi & frame.exists();
+  const Rect first = frame.first(), around_phi = frame.phi().grown(1), known = frame.inputs_of(frame.phi());
   Arena& arena = proposal_.arena;
   pass.x = arena.take<float>(std::size_t(area) * width);
   pass.q = arena.take<float>(std::size_t(area) * width);
@@ -142,7 +142,7 @@ void Incremental::sum_cells(Pass& pass) {
   const int width = padded(pass.plan->width);
   const float background_counts = plan_.local ? 0.0f : float(counted_);
   pass.sum = proposal_.arena.take<float>(std::size_t(frame.area()) * width);
-  load(pass, background_[pass.layer].sum.data(), width, around & frame.exists(), pass.sum);
+  load(pass, background_[pass.layer].sum.data(), width, frame.inputs_of(frame.psi()), pass.sum);
   for (int y = rect.y.lo; y < rect.y.hi; ++y) {
     const std::ptrdiff_t row = pass.at(width, y, rect.x.lo);
     for (int i = 0; i < rect.x.size() * width; ++i) pass.sum[row + i] = background_counts * pass.phi[row + i];
@@ -163,7 +163,7 @@ void Incremental::background_psi(Pass& pass) {
   const LayerPlan& plan = *pass.plan;
   Background& cache = background_[pass.layer];
   const int width = padded(plan.width), inputs = padded(plan.inputs), area = frame.area();
-  const Rect rect = frame.psi(), out = frame.output(), around = out.grown(1), known = around & frame.exists();
+  const Rect rect = frame.psi(), out = frame.output(), around = out.grown(1), known = frame.inputs_of(out);
   Arena& arena = proposal_.arena;
   pass.t = arena.take<float>(std::size_t(area) * width);
   pass.g = arena.take<float>(std::size_t(area) * width);

@@ -96,19 +96,15 @@ Patch Incremental::new_patch(const Pass& pass, const Rect& rect, int channels) {
 Patch Incremental::convolve_cell(const Pass& pass, const Packed& weights, float* in, const Rect& live, const Rect& rect,
                                  Patch out) {
   const int channels = weights.in_stride;
-  Rect valid = live;
-  const bool round_y = pass.frame.y.whole && live.y.size() == pass.frame.y.axis.size;
-  const bool round_x = pass.frame.x.whole && live.x.size() == pass.frame.x.axis.size;
-  if (round_y || round_x) {
-    clear_around(pass, in, channels, rect.grown(1), live);
-    const Rect need{round_y ? live.y.grown(1) : rect.y.grown(1), round_x ? live.x.grown(1) : rect.x.grown(1)};
-    if (round_x) valid.x = need.x;
-    if (round_y) valid.y = need.y;
-    const Rect wrap{round_y ? need.y : Span{need.y.lo, need.y.hi} & pass.frame.y.exists, round_x ? need.x : Span{need.x.lo, need.x.hi} & pass.frame.x.exists};
-    fill_padding(pass, in, channels, wrap);
-  } else {
-    clear_around(pass, in, channels, rect.grown(1), live);
-  }
+  const Frame& frame = pass.frame;
+  // Where a cell differs all the way round, the ring repeats the far end.
+  const bool round_y = frame.y.whole && live.y.size() == frame.y.axis.size;
+  const bool round_x = frame.x.whole && live.x.size() == frame.x.axis.size;
+  const Rect valid{round_y ? live.y.grown(1) : live.y, round_x ? live.x.grown(1) : live.x};
+  const Rect read{round_y ? valid.y : rect.y.grown(1), round_x ? valid.x : rect.x.grown(1)};
+  clear_around(pass, in, channels, read, live);
+  if (round_y || round_x)
+    fill_padding(pass, in, channels, {round_y ? read.y : read.y & frame.y.exists, round_x ? read.x : read.x & frame.x.exists});
   kernels_.convolve({in + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels), weights.inputs, channels, out.data,
                      out.pitch, weights.out_stride, rect.y.size(), rect.x.size(), valid.y.lo - rect.y.lo,
                      valid.y.hi - rect.y.lo, valid.x.lo - rect.x.lo, valid.x.hi - rect.x.lo, weights.weights.data()});

@@ -53,6 +53,10 @@ void convolve_block(const Convolution& job, int row, int column, int group) {
       for (int n = 0; n < N; ++n) V::store(out + r * job.out_pitch + c * job.out_stride + n * V::lanes, sum[r][c][n]);
 }
 
+// std::min would be one function for all instruction sets.
+constexpr int smaller(int a, int b) { return a < b ? a : b; }
+constexpr int larger(int a, int b) { return a > b ? a : b; }
+
 using BlockKernel = void (*)(const Convolution&, int row, int column, int group);
 
 constexpr int kMaxColumns = 6, kMaxRows = 4;
@@ -65,9 +69,9 @@ struct BlockTable {
   BlockTable() { fill_rows<1>(); }
 
   static int most_rows(int columns) {
-    return std::max(1, std::min(kMaxRows, Blocking<V, Group>::pixels / columns));
+    return larger(1, smaller(kMaxRows, Blocking<V, Group>::pixels / columns));
   }
-  static int most_columns() { return std::min(kMaxColumns, std::max(3, Blocking<V, Group>::pixels)); }
+  static int most_columns() { return smaller(kMaxColumns, larger(3, Blocking<V, Group>::pixels)); }
 
  private:
   template <int Rows>
@@ -102,7 +106,7 @@ void convolve_group(const Convolution& job, int group) {
     const int left = job.live_x0 > column, right = job.live_x1 < column + columns;
     const int rows_at_once = table.most_rows(columns);
     for (int row = 0; row < job.rows;) {
-      const int rows = std::min(rows_at_once, job.rows - row);
+      const int rows = smaller(rows_at_once, job.rows - row);
       table.kernel[rows - 1][columns - 1][left][right](job, row, column, group);
       row += rows;
     }

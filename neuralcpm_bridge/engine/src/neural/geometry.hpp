@@ -120,6 +120,10 @@ struct Frame {
   Rect output() const { return {y.y, x.y}; }
   Box out() const { return {y.out, x.out}; }
   Rect locate(const Box& box) const { return {y.locate(box.y), x.locate(box.x)}; }
+  // The sites that convolutions on `rect` read. Where an axis is whole, its ring repeats its far end.
+  Rect inputs_of(const Rect& rect) const {
+    return {y.whole ? y.exists : rect.y.grown(1) & y.exists, x.whole ? x.exists : rect.x.grown(1) & x.exists};
+  }
   Box sites(const Rect& local) const { return {y.sites(local.y), x.sites(local.x)}; }
 };
 

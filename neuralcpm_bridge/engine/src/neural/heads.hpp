@@ -1,10 +1,12 @@
-// The two ways from the last layer to an energy.
+// The two ways from the last layer to an energy. Both keep their sums over sites and cells as integers, in
+// units of kFixedUnit: adding and taking away is exact.
 #pragma once
 
 #include "incremental.hpp"
 
 namespace ncpm::neural {
 
+// local_nh: a small network on every site and cell, summed.
 class LocalHead final : public Head {
  public:
   LocalHead(const Plan& plan, const Kernels& kernels);
@@ -20,7 +22,53 @@ class LocalHead final : public Head {
   const Kernels& kernels_;
   Array<float> background_energy_;  // by site
   Patch pending_background_;
-  std::int64_t total_ = 0, pending_ = 0;  // in units of kFixedUnit
+  std::int64_t total_ = 0, pending_ = 0;
+};
+
+// nh: features summed over sites and cells, then a dense network in double precision.
+//
+// The sum over sites of a convolution needs no convolution: every input counts with the sum of the taps that
+// reach a site from it, which depends on its border class alone. So the last layer's second convolution is
+// replaced by sums of its input by border class, unless pooling follows it.
+class GlobalHead final : public Head {
+ public:
+  GlobalHead(const Model& model, const Plan& plan, const Kernels& kernels);
+
+  void reset() override;
+  bool wants_output() const override { return wants_output_; }
+  double propose(Proposal& proposal, const Pass& pass, const Cells& cells, double counted) override;
+  void accept(const Proposal& proposal) override;
+  double energy(double counted) const override { return dense(sums_, counted); }
+
+ private:
+  using Sums = std::vector<std::int64_t>;
+
+  // One summed quantity: a field of the cells' tiles, and the background's values of it.
+  struct Summed {
+    int layer;
+    Field field;
+    Grid grid;
+    int channels;     // padded
+    int classes;      // border classes told apart: 1 or kBorderClasses
+    std::size_t at;   // of its sums for the cells, followed by those for the background
+    Array<float> background;
+    Patch pending;    // of the background
+  };
+
+  void add(const Summed& of, const Patch& patch, bool background, int sign, Sums& sums) const;
+  void replace(Summed& of, const Patch& fresh, bool background, const Cells& cells, int id, Arena& arena);
+  double dense(const Sums& sums, double counted) const;
+
+  const Plan& plan_;
+  const Kernels& kernels_;
+  const bool wants_output_;
+  std::vector<Summed> summed_;  // the output; or what is behind psi's first SiLU, and the layer's input
+  Sums sums_, pending_;
+  Linear second_psi_, skip_, project_, out_;
+  struct DenseLayer {
+    Linear linear, skip;
+  };
+  std::vector<DenseLayer> mlp_;
 };
 
 }  // namespace ncpm::neural

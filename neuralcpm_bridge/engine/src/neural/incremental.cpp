@@ -108,14 +108,16 @@ void Incremental::put_pixel(int y, int x, int pixel, std::int32_t id, std::int32
 
 void Incremental::find_candidates() {
   Proposal& p = proposal_;
-  Box reach = dilated(p.passes.back().frame.output().empty() ? p.passes.back().frame.sites(p.passes.back().frame.psi())
-                                                             : p.passes.back().frame.sites(p.passes.back().frame.output()),
-                      2, p.passes.back().plan->grid);
-  for (int layer = int(p.passes.size()) - 2; layer >= 0; --layer) {
+  // From the last layer down: a cell matters if its differences meet what is recomputed.
+  Box reach;
+  for (int layer = int(p.passes.size()) - 1; layer >= 0; --layer) {
     const Pass& pass = p.passes[layer];
     const Grid& grid = pass.plan->grid;
-    if (pass.plan->pool > 1) reach = {unpooled(reach.y, pass.plan->pool, grid.y), unpooled(reach.x, pass.plan->pool, grid.x)};
-    reach = dilated(united(reach, pass.frame.sites(pass.frame.psi()), grid), 2, grid);
+    if (!reach.empty() && pass.plan->pool > 1)
+      reach = {unpooled(reach.y, pass.plan->pool, grid.y), unpooled(reach.x, pass.plan->pool, grid.x)};
+    reach = united(reach, pass.frame.sites(pass.frame.psi()), grid);
+    if (!pass.frame.output().empty()) reach = united(reach, pass.frame.sites(pass.frame.output()), grid);
+    reach = dilated(reach, 2, grid);
   }
   bins_.near(reach, near_);
   p.candidates.clear();

@@ -55,6 +55,8 @@ struct Kernels {
                         int energy_pitch);
   // Σ of the values, each rounded to a multiple of 2^-32: integers, so the order of summation is immaterial.
   std::int64_t (*fixed_sum)(int rows, int columns, const float* values, int pitch);
+  // The same for every channel: sums[channel] += sign · Σ over pixels.
+  void (*add_fixed)(int rows, int columns, int channels, const float* values, int pitch, int sign, std::int64_t* sums);
 };
 
 inline constexpr double kFixedUnit = 1.0 / 4294967296.0;

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #if defined(__x86_64__) || defined(_M_X64)
@@ -29,6 +28,7 @@ const Kernels& avx2_kernels() {
       add<V>,
       site_energies<V>,
       fixed_sum,
+      add_fixed,
   };
   return kernels;
 }

@@ -3,17 +3,21 @@
 #include "error.hpp"
 #include "heads.hpp"
 #include "incremental.hpp"
-#include "reference_network.hpp"
 
 namespace ncpm {
 namespace {
 
 using namespace neural;
 
+std::unique_ptr<Head> make_head(const Model& model, const Plan& plan) {
+  if (plan.local) return std::make_unique<LocalHead>(plan, selected_kernels());
+  return std::make_unique<GlobalHead>(model, plan, selected_kernels());
+}
+
 class IncrementalTerm final : public NeuralTerm {
  public:
   IncrementalTerm(const Model& model, const Lattice& lattice)
-      : plan_(model, lattice), network_(plan_, selected_kernels(), std::make_unique<LocalHead>(plan_, selected_kernels())) {}
+      : plan_(model, lattice), network_(plan_, selected_kernels(), make_head(model, plan_)) {}
 
   void rebuild(const Lattice& lattice) override {
     network_.rebuild(lattice);
@@ -60,40 +64,12 @@ class IncrementalTerm final : public NeuralTerm {
   int kept_site_ = -1;
 };
 
-// nh, until its incremental evaluation is here.
-class FullRecompute final : public NeuralTerm {
- public:
-  explicit FullRecompute(const Model& model) : model_(model) {}
-
-  void rebuild(const Lattice& lattice) override { energy_ = reference_energy(model_, lattice); }
-  double energy() const override { return energy_; }
-  double delta(const Lattice& lattice, int site, std::int32_t new_id) override {
-    return flipped(lattice, site, new_id) - energy_;
-  }
-  void commit(const Lattice& before, int site, std::int32_t new_id) override {
-    energy_ = flipped(before, site, new_id);
-  }
-  void changed(const Lattice& after, const std::vector<int>&, const std::vector<std::int32_t>&) override {
-    rebuild(after);
-  }
-
- private:
-  double flipped(Lattice lattice, int site, std::int32_t new_id) const {
-    lattice.ids[site] = new_id;
-    return reference_energy(model_, lattice);
-  }
-
-  const Model& model_;
-  double energy_ = 0.0;
-};
-
 }  // namespace
 
 std::unique_ptr<NeuralTerm> make_neural_term(const Model& model, const Lattice& lattice) {
   if (!model.covered())
     throw Error("The engine does not compute networks of kind '" + model.neural->kind +
                 "', only 'nh' and 'local_nh': use the ONNX Runtime back end.");
-  if (model.neural->kind == "nh") return std::make_unique<FullRecompute>(model);
   return std::make_unique<IncrementalTerm>(model, lattice);
 }
 

@@ -84,35 +84,59 @@ void site_energies(int rows, int columns, int channels, const float* base, const
 }
 
 // Adding 1.5·2^20 to a double leaves it as a multiple of 2^-32 in the low bits, which are summed as integers.
+constexpr double kFixedShift = 1572864.0;
+typedef double Doubles __attribute__((vector_size(32)));
+typedef std::uint64_t Bits __attribute__((vector_size(32)));
+typedef float FourFloats __attribute__((vector_size(16)));
+
+inline std::uint64_t shift_bits() {
+  std::uint64_t bits;
+  std::memcpy(&bits, &kFixedShift, sizeof bits);
+  return bits;
+}
+
+inline void add_four(const float* from, Bits& sums) {
+  FourFloats four;
+  std::memcpy(&four, from, sizeof four);
+  const Doubles shifted = __builtin_convertvector(four, Doubles) + kFixedShift;
+  Bits bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  sums += bits;
+}
+
 inline std::int64_t fixed_sum(int rows, int columns, const float* values, int pitch) {
-  constexpr double kShift = 1572864.0;
-  std::uint64_t shift_bits;
-  std::memcpy(&shift_bits, &kShift, sizeof shift_bits);
   std::uint64_t total = 0;
-  typedef double Doubles __attribute__((vector_size(32)));
-  typedef std::uint64_t Bits __attribute__((vector_size(32)));
-  typedef float Floats __attribute__((vector_size(16)));
   Bits sums = {};
   for (int row = 0; row < rows; ++row) {
     const float* value = values + row * pitch;
     int i = 0;
-    for (; i + 4 <= columns; i += 4) {
-      Floats four;
-      std::memcpy(&four, value + i, sizeof four);
-      const Doubles shifted = __builtin_convertvector(four, Doubles) + kShift;
-      Bits bits;
-      std::memcpy(&bits, &shifted, sizeof bits);
-      sums += bits;
-    }
+    for (; i + 4 <= columns; i += 4) add_four(value + i, sums);
     for (; i < columns; ++i) {
-      const double shifted = double(value[i]) + kShift;
+      const double shifted = double(value[i]) + kFixedShift;
       std::uint64_t bits;
       std::memcpy(&bits, &shifted, sizeof bits);
       total += bits;
     }
   }
   total += sums[0] + sums[1] + sums[2] + sums[3];
-  return static_cast<std::int64_t>(total - shift_bits * std::uint64_t(rows) * std::uint64_t(columns));
+  return static_cast<std::int64_t>(total - shift_bits() * std::uint64_t(rows) * std::uint64_t(columns));
+}
+
+inline void add_fixed(int rows, int columns, int channels, const float* values, int pitch, int sign, std::int64_t* sums) {
+  const std::uint64_t shift = shift_bits() * std::uint64_t(rows) * std::uint64_t(columns);
+  for (int c = 0; c < channels; c += 8) {
+    Bits low = {}, high = {};
+    for (int row = 0; row < rows; ++row)
+      for (int column = 0; column < columns; ++column) {
+        const float* value = values + row * pitch + column * channels + c;
+        add_four(value, low);
+        add_four(value + 4, high);
+      }
+    for (int i = 0; i < 4; ++i) {
+      sums[c + i] += sign * std::int64_t(low[i] - shift);
+      sums[c + 4 + i] += sign * std::int64_t(high[i] - shift);
+    }
+  }
 }
 
 }  // namespace NCPM_ISA

@@ -1,0 +1,158 @@
+#include <cmath>
+
+#include "heads.hpp"
+
+namespace ncpm::neural {
+namespace {
+
+double silu(double x) { return x / (1.0 + std::exp(-x)); }
+
+std::vector<double> affine(const Linear& linear, const std::vector<double>& x, double times = 1.0) {
+  std::vector<double> y(linear.outputs);
+  for (int o = 0; o < linear.outputs; ++o) {
+    y[o] = linear.bias[o] * times;
+    for (int i = 0; i < linear.inputs; ++i) y[o] += linear.at(0, o, i) * x[i];
+  }
+  return y;
+}
+
+}  // namespace
+
+GlobalHead::GlobalHead(const Model& model, const Plan& plan, const Kernels& kernels)
+    : plan_(plan), kernels_(kernels), wants_output_(plan.layers.size() == 1 || plan.layers.back().pool > 1) {
+  const LayerPlan& last = plan.layers.back();
+  const int layers = int(plan.layers.size());
+  const std::string name = "neural.layers." + std::to_string(layers - 1);
+  std::size_t size = 0;
+  const auto sum = [&](int layer, Field field, const Grid& grid, int channels, int classes) {
+    summed_.push_back({layer, field, grid, channels, classes, size, Array<float>(std::size_t(grid.sites()) * channels), {}});
+    size += 2 * std::size_t(channels) * classes;
+  };
+  if (wants_output_) {
+    sum(layers, kInput, plan.output_grid, padded(last.width), 1);
+  } else {
+    sum(layers - 1, kG, last.grid, padded(last.width), last.grid.y.circular ? 1 : kBorderClasses);
+    sum(layers - 1, kInput, last.grid, padded(last.inputs), 1);
+    second_psi_ = read_linear(model, name + ".psi1");
+    if (last.inputs != last.width) skip_ = read_linear(model, name + ".skip");
+  }
+  sums_.assign(size, 0);
+  project_ = read_linear(model, "neural.project");
+  for (std::size_t i = 0; i < model.neural->mlp.size(); ++i) {
+    const std::string entry = "neural.mlp." + std::to_string(i);
+    DenseLayer layer{read_linear(model, entry + ".linear"), {}};
+    if (layer.linear.inputs != layer.linear.outputs) layer.skip = read_linear(model, entry + ".skip");
+    mlp_.push_back(std::move(layer));
+  }
+  out_ = read_linear(model, "neural.out");
+}
+
+void GlobalHead::reset() {
+  sums_.assign(sums_.size(), 0);
+  for (Summed& of : summed_) of.background.clear();
+}
+
+// Adds or takes away a patch's values, by border class.
+void GlobalHead::add(const Summed& of, const Patch& patch, bool background, int sign, Sums& sums) const {
+  std::int64_t* to = sums.data() + of.at + (background ? std::size_t(of.channels) * of.classes : 0);
+  const int rows = patch.at.y.length, columns = patch.at.x.length;
+  if (of.classes == 1) return kernels_.add_fixed(rows, columns, of.channels, patch.data, patch.pitch, sign, to);
+  for (int row = 0; row < rows; ++row)
+    for (int column = 0; column < columns;) {  // runs of one class
+      const int border = border_class(of.grid, patch.at.y.start + row, patch.at.x.start + column);
+      const int rest = std::min(columns - column, of.grid.x.size - 1 - (patch.at.x.start + column));
+      const int run = border & (kLeft | kRight) ? 1 : rest;
+      kernels_.add_fixed(1, run, of.channels, patch.data + std::ptrdiff_t(row) * patch.pitch + column * of.channels, patch.pitch,
+                         sign, to + std::size_t(border) * of.channels);
+      column += run;
+    }
+}
+
+// Puts fresh values in the place of the cached ones, in the pending sums.
+void GlobalHead::replace(Summed& of, const Patch& fresh, bool background, const Cells& cells, int id, Arena& arena) {
+  if (!fresh.data) return;
+  Patch old{fresh.at, arena.take<float>(std::size_t(fresh.at.y.length) * fresh.at.x.length * of.channels), of.channels,
+            fresh.at.x.length * of.channels};
+  if (background) {
+    copy_shared(old.at, old.data, old.pitch, {{0, of.grid.y.size}, {0, of.grid.x.size}}, of.background.data(),
+                of.grid.x.size * of.channels, of.channels, of.grid);
+    of.pending = fresh;
+    add(of, old, true, -1, pending_);
+  } else if (cells.has_tiles(id)) {
+    const Tile& tile = cells.tile(id, of.layer);
+    std::memset(old.data, 0, sizeof(float) * old.at.y.length * old.pitch);
+    copy_shared(old.at, old.data, old.pitch, {tile.y, tile.x}, tile.field[of.field], tile.pitch(of.field), of.channels, of.grid);
+    add(of, old, false, -1, pending_);
+  }
+  add(of, fresh, background, 1, pending_);
+}
+
+double GlobalHead::propose(Proposal& proposal, const Pass& pass, const Cells& cells, double counted) {
+  pending_ = sums_;
+  Arena& arena = proposal.arena;
+  for (Summed& of : summed_) of.pending = {};
+  const auto of_background = [&](const float* image, int channels, const Rect& rect) {
+    return Patch{pass.frame.sites(rect), const_cast<float*>(image) + pass.at(channels, rect.y.lo, rect.x.lo), channels, pass.pitch(channels)};
+  };
+  if (wants_output_) {
+    replace(summed_[0], pass.output, true, cells, 0, arena);
+  } else {
+    replace(summed_[0], of_background(pass.g, summed_[0].channels, pass.frame.psi()), true, cells, 0, arena);
+    replace(summed_[1], of_background(pass.h, summed_[1].channels, pass.frame.in()), true, cells, 0, arena);
+  }
+  for (const Candidate& cell : proposal.candidates) {
+    if (wants_output_) {
+      replace(summed_[0], cell.input, false, cells, cell.id, arena);
+    } else {
+      replace(summed_[0], cell.output, false, cells, cell.id, arena);
+      replace(summed_[1], cell.input, false, cells, cell.id, arena);
+    }
+  }
+  return dense(pending_, counted) - dense(sums_, counted);
+}
+
+void GlobalHead::accept(const Proposal&) {
+  sums_ = pending_;
+  for (Summed& of : summed_)
+    if (of.pending.data)
+      copy_shared({{0, of.grid.y.size}, {0, of.grid.x.size}}, of.background.data(), of.grid.x.size * of.channels, of.pending.at,
+                  of.pending.data, of.pending.pitch, of.channels, of.grid);
+}
+
+double GlobalHead::dense(const Sums& sums, double counted) const {
+  // The sum of `of` over sites and cells: the cells' differences, and the background as often as there are cells.
+  const auto total = [&](const Summed& of, int border, int channel) {
+    const std::size_t at = of.at + std::size_t(border) * of.channels + channel;
+    return (double(sums[at]) + counted * double(sums[at + std::size_t(of.channels) * of.classes])) * kFixedUnit;
+  };
+  const double sites = counted * plan_.output_grid.sites();
+  const int width = plan_.layers.back().width, inputs = plan_.layers.back().inputs;
+  std::vector<double> features(width);
+  if (wants_output_) {
+    for (int c = 0; c < width; ++c) features[c] = total(summed_[0], 0, c);
+  } else {
+    std::vector<double> input(inputs);
+    for (int c = 0; c < inputs; ++c) input[c] = total(summed_[1], 0, c);
+    features = skip_.taps ? affine(skip_, input, sites) : input;
+    for (int o = 0; o < width; ++o) features[o] += second_psi_.bias[o] * sites;
+    for (int border = 0; border < summed_[0].classes; ++border)
+      for (int tap = 0; tap < 9; ++tap) {
+        if (!tap_exists(border, 8 - tap)) continue;  // from an input's point of view, taps are mirrored
+        for (int i = 0; i < width; ++i) {
+          const double value = total(summed_[0], border, i);
+          if (value == 0.0) continue;
+          for (int o = 0; o < width; ++o) features[o] += second_psi_.at(tap, o, i) * value;
+        }
+      }
+  }
+  std::vector<double> x = affine(project_, features, sites);
+  for (const DenseLayer& layer : mlp_) {
+    std::vector<double> y = affine(layer.linear, x);
+    const std::vector<double> skip = layer.skip.taps ? affine(layer.skip, x) : x;
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = silu(y[i]) + skip[i];
+    x = std::move(y);
+  }
+  return affine(out_, x)[0];
+}
+
+}  // namespace ncpm::neural
