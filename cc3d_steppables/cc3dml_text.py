@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from lxml import etree
 
@@ -30,7 +31,8 @@ def parse(text: str, path: Path) -> etree._Element:
     except (etree.XMLSyntaxError, ValueError) as error:
         reason = (str(error).splitlines() or ["no content"])[0]
         raise UserError(f"{path} is not well-formed XML ({reason}): correct it.") from None
-    if root.getroottree().docinfo.doctype:
+    described: Any = root.getroottree().docinfo
+    if described.doctype:
         raise UserError(f"{path} declares a document type, which is refused for safety: remove the DOCTYPE line.")
     return root
 

@@ -141,8 +141,8 @@ def _with_model_energies(text: str, facts: Facts, artifact: Artifact, type_of: M
         strength, goal = facts.volume.get(name, (0.0, 0.0))
         if name in seen:
             strength, goal = float(values.strength[seen[name]]), float(values.target_volume[seen[name]])
-        numbers = {"LambdaVolume": repr(strength), "TargetVolume": repr(goal)}
-        etree.SubElement(volume, "VolumeEnergyParameters", CellType=name, **numbers)
+        numbers = {"CellType": name, "LambdaVolume": repr(strength), "TargetVolume": repr(goal)}
+        etree.SubElement(volume, "VolumeEnergyParameters", numbers)
     return replace_plugin(replace_plugin(text, "Contact", contact), "Volume", volume)
 
 

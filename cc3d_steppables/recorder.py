@@ -14,11 +14,13 @@ from cc3d import CompuCellSetup
 from cc3d.core.PySteppables import SteppableBasePy
 from cc3d.cpp import CompuCell
 
+from neuralcpm_bridge.errors import UserError
+
 from .lattice import HostLattice, as_snapshots
 from .steppable import CC3DHost, NeuralHamiltonianSteppable
 
 PROGRESS = "neuralcpm-progress"
-"""First word of a line that tells the parent process how far the run is: steps done, steps in all."""
+"""First word of a line that tells the parent process how far the run is: done, in all."""
 
 
 class WatchingSteppable(SteppableBasePy):
@@ -35,10 +37,13 @@ class WatchingSteppable(SteppableBasePy):
             self.simulator.setNumSteps(self._wanted_steps)
 
     def step(self, mcs: int) -> None:
-        total = int(self.simulator.getNumSteps())
-        if mcs * 100 // max(total, 1) != self._said or total <= 100:
-            self._said = mcs * 100 // max(total, 1)
-            print(f"{PROGRESS} {mcs} {total}", flush=True)
+        self.tell(mcs, int(self.simulator.getNumSteps()))
+
+    def tell(self, done: int, total: int) -> None:
+        percent = done * 100 // max(total, 1)
+        if percent != self._said:
+            self._said = percent
+            print(f"{PROGRESS} {done} {total}", flush=True)
 
     def lattice(self, mcs: int) -> HostLattice:
         return HostLattice(self._host.ids(), {cell.id: cell.type for cell in self._host.cells()}, mcs)
@@ -105,10 +110,13 @@ class FlipRecorder(WatchingSteppable):
         self.potts.registerEnergyFunctionWithName(self._wrapper.getEnergyFunctionPyWrapperPtr(), "neuralcpm_recorder")
 
     def step(self, mcs: int) -> None:
-        super().step(mcs)
         self._collect()
-        if self._flips and sum(map(len, self._attempts)) >= self._flips:
-            self.stop_simulation()
+        if self._flips:
+            recorded = sum(map(len, self._attempts))
+            self.tell(recorded, self._flips)
+            self.simulator.setNumSteps(mcs + (2 if recorded < self._flips else 1))  # one more step, or the last
+        else:
+            super().step(mcs)
         by_type, temperature = self._host.type_amplitudes(), self._host.temperature()
         amplitudes = {
             cell.id: cell.amplitude if cell.amplitude >= 0 else by_type.get(cell.type, temperature)
@@ -117,9 +125,6 @@ class FlipRecorder(WatchingSteppable):
         self._states.append((self.lattice(mcs), amplitudes))
 
     def finish(self) -> None:
-        self._collect()
-
-    def on_stop(self) -> None:
         self._collect()
 
     def _collect(self) -> None:
@@ -137,7 +142,7 @@ class FlipRecorder(WatchingSteppable):
 
     def save(self) -> None:
         if not self._attempts:
-            return
+            raise UserError("No copy was attempted: the project needs cells and more steps.")
         states = self._states[: len(self._attempts)]
         cells = [
             (cell, kind, amplitudes[cell]) for lattice, amplitudes in states for cell, kind in lattice.types.items()

@@ -110,7 +110,8 @@ def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Call
     finally:
         process.wait()
         described.unlink(missing_ok=True)
-    if process.returncode:
+    # CC3D also ends well when it could not run at all, for example after a syntax error in the main script.
+    if process.returncode or not job.file.is_file():
         raise UserError(failure(process.returncode, lines, python, log))
 
 

@@ -24,8 +24,8 @@ from .mirror import HostCell, Mirror
 from .run import Job, prepared_copy, run_job
 
 SYMBOLIC_ALLOWED, NEURAL_ALLOWED, MISMATCH_ALLOWED = 1e-5, 1e-3, 1e-4
-BATCH_SITES = 2_000_000
-"""Sites × cells per torch evaluation: bounds its memory."""
+BATCH_SITES = 100_000
+"""Sites × cells per torch evaluation: small states run fastest in small batches on one thread."""
 
 
 def verify_project(
@@ -33,7 +33,7 @@ def verify_project(
     *,
     steps: int | None = None,
     flips: int = 10_000,
-    exact: int = 10_000,
+    exact: int = 2_000,
     seed: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
     say: Callable[[str], None] = lambda line: None,
@@ -45,8 +45,6 @@ def verify_project(
         file = folder / "recording.npz"
         job = Job(copy.file, folder / "cc3d", "flips", 0 if steps else flips, file, steps)
         run_job(job, folder / "cc3d.log", progress, say)
-        if not file.is_file():
-            raise UserError(f"{project_file} attempted no copy at all: give it cells and more steps.")
         with np.load(file, allow_pickle=False) as archive:
             recording = Recording(**{key: archive[key] for key in archive.files})
         return compare(recording, copy, exact)
@@ -116,18 +114,19 @@ def compare(recording: Recording, project: Project, exact: int) -> dict[str, Any
     compared = ~banned & replay.exact
     mismatch = np.abs(_acceptance(total, amplitude) - _acceptance(expected, amplitude))[compared]
     neural_error = float(max(values.max(initial=0.0) for values in errors))
+    different = float(mismatch.mean()) if mismatch.size else 0.0
     report = {
         "flips": len(recording.step),
         "exact_flips": int(replay.exact.sum()),
         "accepted": int(recording.accepted.sum()),
         "max_abs_error_symbolic": symbolic_error,
         "max_abs_error_neural": neural_error,
-        "decision_mismatch": float(mismatch.mean()) if mismatch.size else 0.0,
+        "decision_mismatch": different,
     }
     agreed = (
         (symbolic_error is None or symbolic_error <= SYMBOLIC_ALLOWED)
         and neural_error <= NEURAL_ALLOWED
-        and report["decision_mismatch"] <= MISMATCH_ALLOWED
+        and different <= MISMATCH_ALLOWED
     )
     return {"ok": bool(agreed), **report}
 
@@ -142,6 +141,7 @@ class Replay:
         count = len(recording.step)
         self.engine, self.torch = np.zeros((count, 2)), np.full((count, 2), np.nan)
         self.scale, self.banned = np.zeros(count), np.zeros(count, dtype=bool)
+        self._truth: Any = None
         self.exact = np.zeros(count, dtype=bool)
         self.exact[np.unique(np.linspace(0, count - 1, min(exact, count)).round().astype(int))] = True
 
@@ -195,10 +195,13 @@ class Replay:
 
     def _exact_energies(self, ids: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.float64]:
         """Energies of many states in float64 torch, `[n, 2]`."""
+        import torch
+
         from neuralcpm_bridge.state import CellState
         from training.backend import TorchBackend
 
-        if not hasattr(self, "_truth"):
+        if self._truth is None:
+            torch.set_num_threads(1)
             self._truth = TorchBackend.exact(self.artifact, CellState(ids[0].astype(np.int32), types.astype(np.int32)))
         batch = max(1, BATCH_SITES // (ids[0].size * types.size))
         parts = [
