@@ -32,23 +32,62 @@ class Target:
     """What the host calls each boundary."""
     forbids_extinction: bool
     """Whether the host itself never takes a cell's last pixel."""
+    terms: frozenset[str] = frozenset({"contact", "volume"})
+    """Analytic terms that the host's own elements carry exactly."""
+    surface_scale: float = 1.0
+    """Host surface per unit of S, a quarter of a cell's ordered Moore pairs with others."""
 
 
 TARGETS = {
     "embedded": Target("embedded", 2, 1.0, {"periodic": "periodic", "free": "free"}, forbids_extinction=False),
     "cc3d": Target("CompuCell3D", 2, 0.25, {"periodic": "Periodic", "free": "NoFlux"}, forbids_extinction=False),
-    "morpheus": Target("Morpheus", 2, 0.25, {"periodic": "periodic", "free": "noflux"}, forbids_extinction=True),
+    "morpheus": Target(
+        "Morpheus",
+        2,
+        0.25,
+        # A constant border of a second medium whose contacts cost nothing; 'noflux' would be plain medium.
+        {"periodic": "periodic", "free": "constant"},
+        forbids_extinction=True,
+        terms=frozenset({"contact", "volume", "surface", "volume_function"}),
+        surface_scale=4.0,
+    ),
 }
 
 
 @dataclass(frozen=True)
+class VolumeFunction:
+    """f(V) per type (entry 0 is the medium): a quartic between two volumes, continued quadratically outside.
+
+    f(V) = p(u) + p'(u)·(V − u) + stiffness·(V − u)², u = V limited to low … high,
+    p(u) = Σ over k = 1…4 of coefficients[type, k − 1]·(u − center)^k.
+    """
+
+    center: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+    stiffness: NDArray[np.float64]
+
+    def __call__(self, cell_type: int, volume: NDArray[np.float64]) -> NDArray[np.float64]:
+        inside = np.clip(volume, self.low[cell_type], self.high[cell_type])
+        x, beyond = inside - self.center[cell_type], volume - inside
+        powers = np.arange(1, self.coefficients.shape[1] + 1)
+        value = (self.coefficients[cell_type] * x[..., None] ** powers).sum(axis=-1)
+        slope = (self.coefficients[cell_type] * powers * x[..., None] ** (powers - 1)).sum(axis=-1)
+        return value + slope * beyond + self.stiffness[cell_type] * beyond**2
+
+
+@dataclass(frozen=True)
 class SymbolicValues:
-    """What a host's own contact and volume terms take, in its units; entry 0 is the medium."""
+    """What a host's own terms take, in its units; entry 0 is the medium. Terms a model lacks are zero or None."""
 
     contact: NDArray[np.float64]
     strength: NDArray[np.float64]
     target_volume: NDArray[np.float64]
     temperature: float
+    surface_strength: NDArray[np.float64]
+    target_surface: NDArray[np.float64]
+    volume_function: VolumeFunction | None = None
 
 
 def symbolic_values(metadata: Metadata, target: Target, energy_scale: float = 1.0) -> SymbolicValues:
@@ -68,11 +107,27 @@ def symbolic_values(metadata: Metadata, target: Target, energy_scale: float = 1.
     weight = metadata.symbolic.weight * energy_scale
     contact = metadata.symbolic.terms.get("contact", {})
     volume = metadata.symbolic.terms.get("volume", {})
+    surface = metadata.symbolic.terms.get("surface", {})
+    function = metadata.symbolic.terms.get("volume_function")
     return SymbolicValues(
         contact=target.contact_scale * weight * np.array(contact.get("J", np.zeros((count, count)))),
         strength=weight * np.array(volume.get("strength", np.zeros(count))),
         target_volume=np.array(volume.get("target", np.zeros(count)), dtype=np.float64),
         temperature=metadata.temperature * energy_scale,
+        surface_strength=weight * np.array(surface.get("strength", np.zeros(count))) / target.surface_scale**2,
+        target_surface=target.surface_scale * np.array(surface.get("target", np.zeros(count)), dtype=np.float64),
+        volume_function=None if function is None else _scaled(function, weight),
+    )
+
+
+def _scaled(function: dict[str, list[float]], weight: float) -> VolumeFunction:
+    values = {key: np.array(value, dtype=np.float64) for key, value in function.items()}
+    return VolumeFunction(
+        values["center"],
+        values["low"],
+        values["high"],
+        weight * values["coefficients"],
+        weight * values["stiffness"],
     )
 
 

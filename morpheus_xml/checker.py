@@ -1,0 +1,167 @@
+"""What is wrong with a MorpheusML file, by element and line, before Morpheus finds out in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from neuralcpm_bridge.errors import UserError
+
+from .document import Element
+from .reader import ELEMENT, ModelFile
+
+REQUIRED = (
+    *("Description/Title", "Time/StartTime", "Time/StopTime", "Time/TimeSymbol"),
+    *("Space/Lattice", "Space/Lattice/Size", "Space/SpaceSymbol"),
+)
+WITH_CELLS = (
+    *("CPM/Interaction", "CPM/MonteCarloSampler", "CPM/MonteCarloSampler/Neighborhood"),
+    *("CPM/MonteCarloSampler/MetropolisKinetics", "CPM/ShapeSurface/Neighborhood"),
+)
+TYPE_CLASSES = ("biological", "medium", "supercell")
+TERMS = ("neural", "full")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong, and where."""
+
+    line: int
+    tag: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}, <{self.tag}>: {self.sentence}"
+
+
+def check_model(model: ModelFile, *, learned: bool = True) -> list[Finding]:
+    """Everything found, in the order of the file; `learned`: the plugin's elements too."""
+    findings = [*_structure(model), *_types(model), *_contacts(model), *_populations(model)]
+    if learned:
+        findings += _learned(model)
+    return sorted(findings, key=lambda finding: finding.line)
+
+
+def require_sound(model: ModelFile, *, learned: bool = True) -> None:
+    """Refuse a file with the first thing that is wrong in it."""
+    findings = check_model(model, learned=learned)
+    if findings:
+        more = f" ({len(findings) - 1} more of the kind)" if len(findings) > 1 else ""
+        raise UserError(f"{model.path}, {findings[0]}{more}")
+
+
+def require_learnable(model: ModelFile) -> None:
+    """Refuse a lattice on which no learned energy is defined, and a file without a cellular Potts model."""
+    lattice = model.root.find("Space/Lattice")
+    where = f"{model.path}, {(lattice or model.root).where()}"
+    if model.lattice_class != "square":
+        raise UserError(
+            f"{where}: the lattice is {model.lattice_class or 'of no class'}, but the learned energy is defined on a "
+            '2D square lattice only: use class="square".'
+        )
+    if model.root.find("Space/Lattice/Domain"):
+        raise UserError(f"{where}: the lattice has a Domain, but the learned energy needs a full rectangle: remove it.")
+    if not model.cell_types or not model.root.find("CPM/MonteCarloSampler"):
+        raise UserError(
+            f"{model.path} has no cells that move (CellTypes with a CPM/MonteCarloSampler), so a learned energy has "
+            "nothing to act on: give a cellular Potts model."
+        )
+
+
+def _structure(model: ModelFile) -> Iterator[Finding]:
+    required = REQUIRED + (WITH_CELLS if model.root.find("CPM/MonteCarloSampler") else ())
+    for path in required:
+        if model.root.find(path) is None:
+            parent = _nearest(model.root, path)
+            yield Finding(parent.line, parent.tag, f"{path} is missing, which Morpheus needs: add it.")
+    temperature = model.number(model.temperature)
+    if temperature is not None and temperature <= 0:
+        element = model.root.find("CPM/MonteCarloSampler/MetropolisKinetics")
+        assert element is not None
+        yield _at(element, f"the temperature is {model.temperature}, but it must be above 0.")
+
+
+def _types(model: ModelFile) -> Iterator[Finding]:
+    seen: dict[str, int] = {}
+    for entry in model.types:
+        kind = entry.element.attributes.get("class", "")
+        if kind not in TYPE_CLASSES:
+            yield _at(entry.element, f"the class is '{kind}', but biological or medium is expected.")
+        if not entry.name or any(letter.isspace() for letter in entry.name):
+            yield _at(entry.element, f"the name is '{entry.name}', but a name without white space is needed.")
+        if entry.name in seen:
+            yield _at(entry.element, f"the name '{entry.name}' is taken on line {seen[entry.name]}: rename one.")
+        seen.setdefault(entry.name, entry.element.line)
+
+
+def _contacts(model: ModelFile) -> Iterator[Finding]:
+    known = _known(model)
+    seen: dict[frozenset[str], int] = {}
+    for contact in model.contacts:
+        for name in (contact.type1, contact.type2):
+            if name not in known:
+                yield _at(contact.element, f"there is no cell type '{name}': {_choose(known)}.")
+        if not contact.value.strip():
+            yield _at(contact.element, "the value is missing: give the energy of this contact.")
+        pair = frozenset((contact.type1, contact.type2))
+        if pair in seen:
+            yield _at(contact.element, f"this pair of types is given on line {seen[pair]} already: keep one of them.")
+        seen.setdefault(pair, contact.element.line)
+
+
+def _populations(model: ModelFile) -> Iterator[Finding]:
+    known = _known(model)
+    ids: dict[str, int] = {}
+    for population in model.populations:
+        if population.type not in known:
+            yield _at(population.element, f"there is no cell type '{population.type}': {_choose(known)}.")
+        for cell in population.element.all("Cell"):
+            name = cell.attributes.get("id") or cell.attributes.get("name")
+            if name is not None and name in ids:
+                yield _at(cell, f"the id {name} is taken on line {ids[name]}: number the cells differently.")
+            if name is not None:
+                ids.setdefault(name, cell.line)
+
+
+def _learned(model: ModelFile) -> Iterator[Finding]:
+    elements = [(entry, element) for entry in model.types for element in entry.learned]
+    if not elements:
+        return
+    first = elements[0][1]
+    for entry, element in elements:
+        path = element.attributes.get("model", "")
+        if not path:
+            yield _at(element, "the attribute model is missing: name the model file.")
+        elif not (model.path.parent / Path(path)).is_file():
+            yield _at(element, f"there is no model file {path}: correct the attribute model.")
+        if element.attributes.get("term", "neural") not in TERMS:
+            yield _at(element, f"the term is '{element.attributes['term']}', but neural or full is expected.")
+        if len(entry.learned) == 1 and path == first.attributes.get("model") and element.attributes != first.attributes:
+            yield _at(element, f"it differs from that on line {first.line}, but all are one energy: make them equal.")
+    for entry in model.cell_types:
+        if not entry.learned:
+            yield _at(entry.element, f"it lacks the {ELEMENT} that other types have: write the same element into all.")
+
+
+def _known(model: ModelFile) -> set[str]:
+    return {entry.name for entry in model.types} | {model.medium}
+
+
+def _choose(known: set[str]) -> str:
+    return f"choose one of {', '.join(sorted(known))}"
+
+
+def _nearest(root: Element, path: str) -> Element:
+    """The deepest element on a path that exists."""
+    element = root
+    for tag in path.split("/"):
+        child = element.find(tag)
+        if child is None:
+            break
+        element = child
+    return element
+
+
+def _at(element: Element, sentence: str) -> Finding:
+    return Finding(element.line, element.tag, sentence)

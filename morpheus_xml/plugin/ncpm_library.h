@@ -1,0 +1,48 @@
+// The engine's C interface (ncpm.h), loaded at run time: Morpheus itself need not be linked against it.
+#ifndef NCPM_LIBRARY_H
+#define NCPM_LIBRARY_H
+
+#include <string>
+#include <vector>
+
+#include "ncpm.h"
+
+class NcpmLibrary {
+ public:
+  // Opens the first of the candidates that loads. Throws std::runtime_error with a sentence where none does, or
+  // where the library speaks another version of the interface.
+  explicit NcpmLibrary(const std::vector<std::string>& candidates);
+  ~NcpmLibrary();
+  NcpmLibrary(const NcpmLibrary&) = delete;
+  NcpmLibrary& operator=(const NcpmLibrary&) = delete;
+
+  // The platform's name of the library: libncpm.so, libncpm.dylib or ncpm.dll.
+  static std::string file_name();
+
+  // Throws std::runtime_error with the engine's own sentence unless `code` is NCPM_OK.
+  void check(int code) const;
+
+  decltype(&ncpm_abi_version) abi_version = nullptr;
+  decltype(&ncpm_last_error) last_error = nullptr;
+  decltype(&ncpm_load) load = nullptr;
+  decltype(&ncpm_free_model) free_model = nullptr;
+  decltype(&ncpm_type_count) type_count = nullptr;
+  decltype(&ncpm_type_name) type_name = nullptr;
+  decltype(&ncpm_is_periodic) is_periodic = nullptr;
+  decltype(&ncpm_create) create = nullptr;
+  decltype(&ncpm_free_state) free_state = nullptr;
+  decltype(&ncpm_energy) energy = nullptr;
+  decltype(&ncpm_delta) delta = nullptr;
+  decltype(&ncpm_commit) commit = nullptr;
+  decltype(&ncpm_set_type) set_type = nullptr;
+  decltype(&ncpm_get_ids) get_ids = nullptr;
+
+ private:
+  template <class Function>
+  void bind(Function& function, const char* name);
+
+  void* handle_ = nullptr;
+  std::string path_;
+};
+
+#endif

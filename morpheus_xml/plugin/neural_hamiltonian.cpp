@@ -1,0 +1,66 @@
+#include "neural_hamiltonian.h"
+
+#include <stdexcept>
+
+REGISTER_PLUGIN(NeuralHamiltonian);
+
+NeuralHamiltonian::NeuralHamiltonian() {
+  model.setXMLPath("model");
+  registerPluginParameter(model);
+  types.setXMLPath("types");
+  registerPluginParameter(types);
+  term.setXMLPath("term");
+  term.setDefault("neural");
+  registerPluginParameter(term);
+  weight.setXMLPath("weight");
+  weight.setDefault("1");
+  registerPluginParameter(weight);
+  library.setXMLPath("library");
+  registerPluginParameter(library);
+  check.setXMLPath("check");
+  check.setDefault("0");
+  registerPluginParameter(check);
+  log.setXMLPath("log");
+  registerPluginParameter(log);
+}
+
+void NeuralHamiltonian::init(const Scope* scope) {
+  CPM_Energy::init(scope);
+  if (weight.granularity() != Granularity::Global)
+    throw MorpheusException("The weight of NeuralHamiltonian differs from place to place or cell to cell, but it must be one number for all: use a global symbol.", stored_node);
+  LearnedTerm::Settings settings;
+  settings.model = model();
+  settings.types = types.isDefined() ? types() : "";
+  settings.term = term();
+  settings.weight = weight.stringVal();
+  settings.library = library.isDefined() ? library() : "";
+  settings.check = check();
+  settings.log = log.isDefined() ? log() : "";
+  try {
+    learned_ = LearnedTerm::join(settings);
+    learned_->add_carrier(scope->getCellType()->getID());
+  } catch (const std::exception& error) {
+    throw MorpheusException(error.what(), stored_node);
+  }
+}
+
+double NeuralHamiltonian::delta(const SymbolFocus&, const CPM::Update& update) const {
+  if (!learned_->answers(update)) return 0.0;
+  try {
+    return weight(SymbolFocus::global) * learned_->delta(update);
+  } catch (const std::exception& error) {
+    throw MorpheusException(error.what(), stored_node);
+  }
+}
+
+double NeuralHamiltonian::hamiltonian(CPM::CELL_ID) const { return 0.0; }
+
+void NeuralHamiltonian::update_notify(CPM::CELL_ID, const CPM::Update& update) {
+  // Cells are laid out before the plugins of later cell types are there: LearnedTerm reads the lattice afterwards.
+  if (!learned_ || !learned_->answers(update)) return;
+  try {
+    learned_->commit(update);
+  } catch (const std::exception& error) {
+    throw MorpheusException(error.what(), stored_node);
+  }
+}

@@ -1,0 +1,221 @@
+"""The verbs about Morpheus: new, inject, check, run, plugin."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import UserError
+
+if TYPE_CHECKING:
+    from ..snapshots import Snapshots
+
+morpheus_app = typer.Typer(name="morpheus", help="Morpheus: write, inject, check and run models.", no_args_is_help=True)
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The learned model (model.onnx).", show_default=False)]
+Xml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="A Morpheus model.", show_default=False)]
+Output = Annotated[
+    Path, typer.Option("--output", "-o", metavar="OUT.xml", help="The file to write.", show_default=False)
+]
+Library = Annotated[
+    str | None, typer.Option(metavar="FILE", help="The engine's library to name.", show_default="installed")
+]
+Distilled = Annotated[bool, typer.Option("--distilled", help="Write Morpheus' own elements only: no plugin is needed.")]
+
+
+class Stepper(str, Enum):
+    edgelist = "edgelist"
+    random = "random"
+
+
+class Term(str, Enum):
+    neural = "neural"
+    full = "full"
+
+
+@morpheus_app.command()
+def new(
+    model: Model,
+    output: Output,
+    state: Annotated[str, typer.Option(metavar="FILE.npz[:k]", help="State to start from.", show_default=False)],
+    mcs: Annotated[int, typer.Option(min=1, help="Monte Carlo steps to run.")] = 1000,
+    snapshots: Annotated[int, typer.Option(min=1, help="States to save after the initial one.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    stepper: Annotated[Stepper, typer.Option(help="How Morpheus picks copies.")] = Stepper.edgelist,
+    temperature: Annotated[
+        float | None, typer.Option(min=1e-9, help="Temperature.", show_default="of training")
+    ] = None,
+    library: Library = None,
+    distilled: Distilled = False,
+) -> None:
+    """Write a complete Morpheus model from a learned model and a state."""
+    from morpheus_xml.new import RunPlan, needs_plugin, new_model
+
+    from ..artifact import load_artifact
+    from ..snapshots import load_state
+
+    artifact = load_artifact(model)
+    if distilled and needs_plugin(artifact.metadata):
+        raise UserError(
+            f"{model} ({artifact.metadata.architecture}) holds more than Morpheus' own elements can carry: distil it "
+            f"first (neuralcpm distill {model} --data DATA -o distilled.onnx)."
+        )
+    plan = RunPlan(mcs, snapshots, seed, stepper.value, temperature)
+    new_model(artifact, load_state(state, artifact), plan, library or _installed_library()).write(output)
+    print(f"Wrote {output}{_plugin_note(needs_plugin(artifact.metadata))}")
+
+
+@morpheus_app.command()
+def inject(
+    user_model: Annotated[Path, typer.Argument(metavar="USER.xml", help="Your Morpheus model.", show_default=False)],
+    model: Model,
+    output: Output,
+    types: Annotated[
+        list[str] | None, typer.Option(metavar="ct1=A", help="Your type = the learned model's; repeat for each.")
+    ] = None,
+    term: Annotated[
+        Term | None, typer.Option(help="The network only, or all of the model.", show_default="neural")
+    ] = None,
+    weight: Annotated[
+        float | None, typer.Option(help="Factor of the energy.", show_default="your temperature / that of training")
+    ] = None,
+    library: Library = None,
+    distilled: Distilled = False,
+) -> None:
+    """Put a learned model into your own Morpheus model; everything else in it stays as it is."""
+    from morpheus_xml.inject import inject
+
+    from ..artifact import load_artifact
+    from ..files import writing
+
+    result = inject(
+        user_model,
+        load_artifact(model),
+        types=_type_pairs(types or []),
+        term=term.value if term else None,
+        weight=weight,
+        library=library or _installed_library(),
+        distilled=distilled,
+    )
+    with writing(output) as temporary:
+        temporary.write_bytes(result.content)
+    print(f"Wrote {output}: {'; '.join(result.notes)}{_plugin_note(not distilled)}")
+
+
+@morpheus_app.command()
+def check(model: Xml) -> None:
+    """Say what is wrong with a Morpheus model, by line and element; exit code 1 if something is."""
+    from morpheus_xml.checker import check_model
+    from morpheus_xml.reader import read_model
+
+    findings = check_model(read_model(model))
+    for finding in findings:
+        print(f"{model}, {finding}")
+    if findings:
+        raise typer.Exit(1)
+    print(f"{model}: nothing found.")
+
+
+@morpheus_app.command()
+def run(
+    model: Xml,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for results.", show_default=False)
+    ],
+    morpheus: Annotated[Path | None, typer.Option(help="Morpheus' program.", show_default="NEURALCPM_MORPHEUS")] = None,
+    symbol: Annotated[
+        list[str] | None, typer.Option("--set", metavar="name=value", help="Override a global symbol; may be repeated.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of Morpheus.")] = None,
+) -> None:
+    """Run a Morpheus model; its snapshots become a data set and a picture."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    from morpheus_xml.run import run_model
+
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("time {task.completed:g}"))
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task("morpheus", total=None)
+        result = run_model(
+            model,
+            output,
+            binary=morpheus,
+            symbols=_pairs(symbol or [], "--set name=value"),
+            threads=threads,
+            progress=lambda time, stop: bar.update(task, completed=time, total=stop),
+        )
+    if result.snapshots is None:
+        print(f"Finished; the model writes no images of cell.id and cell.type, so there is no data set in {output}.")
+        return
+    file, picture = output / "snapshots.npz", output / "snapshots.png"
+    result.snapshots.save(file)
+    _draw(result.snapshots, picture)
+    print(f"Finished: {len(result.snapshots)} states in {file}, drawn in {picture}.")
+
+
+@morpheus_app.command()
+def plugin(
+    into: Annotated[
+        Path | None, typer.Option(metavar="SOURCE_TREE", help="Add the plugin to Morpheus' sources.")
+    ] = None,
+    check: Annotated[Path | None, typer.Option(metavar="BINARY", help="Say whether a binary has the plugin.")] = None,
+) -> None:
+    """The plugin for the exact learned energy: add it to Morpheus' sources, or look for it in a binary."""
+    from morpheus_xml.plugin_install import has_plugin, install_plugin
+
+    if (into is None) == (check is None):
+        raise UserError("One thing at a time: give either --into SOURCE_TREE or --check BINARY.")
+    if into is not None:
+        written = install_plugin(into)
+        print(f"{len(written)} files written; build Morpheus as usual." if written else "The plugin is there already.")
+        return
+    assert check is not None
+    if not has_plugin(check):
+        print(f"{check} does not have the plugin NeuralHamiltonian.")
+        raise typer.Exit(1)
+    print(f"{check} has the plugin NeuralHamiltonian.")
+
+
+def _installed_library() -> str | None:
+    from ..library import engine_library
+
+    try:
+        return str(engine_library())
+    except UserError:
+        return None  # the plugin looks at NEURALCPM_LIBRARY and beside the model, and says so if it finds nothing
+
+
+def _plugin_note(needed: bool) -> str:
+    return ". It needs a Morpheus with the plugin (morpheus plugin --help)." if needed else ". Any Morpheus runs it."
+
+
+def _pairs(entries: list[str], form: str) -> dict[str, str]:
+    pairs = {}
+    for entry in entries:
+        name, equals, value = entry.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise UserError(f"{entry!r} was not understood: write {form}.")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _type_pairs(entries: list[str]) -> dict[str, str]:
+    """`ct1=A` each, or several in one entry, separated by ';' or ','."""
+    parts = [part for entry in entries for part in entry.replace(",", ";").split(";") if part.strip()]
+    return _pairs(parts, "--types ct1=A, your type first")
+
+
+def _draw(snapshots: Snapshots, picture: Path) -> None:
+    from ..pictures import contact_sheet, save_png
+
+    states = list(snapshots)
+    chosen = sorted({round(k * (len(states) - 1) / 11) for k in range(12)}) if len(states) > 12 else range(len(states))
+    steps = snapshots.arrays.get("mcs")
+    captions = [f"MCS {steps[k]:g}" if steps is not None else f"state {k}" for k in chosen]
+    sheet = contact_sheet([states[k] for k in chosen], captions, type_names=snapshots.type_names)
+    save_png(sheet, picture)
