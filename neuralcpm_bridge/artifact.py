@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from .errors import UserError
+from .pretrained import resolve_model
 from .state import CellState
 
 FORMAT = 1
@@ -182,12 +183,15 @@ class Artifact:
 
 
 def load_artifact(path: str | Path, *, check_examples: bool = True) -> Artifact:
-    """Read a model file and check its format, its hash, its shapes and (in well under a second) its examples."""
+    """Read a model file and check its format, its hash, its shapes and (in well under a second) its examples.
+
+    `path` may name a bundled model: `pretrained:NAME`.
+    """
     from ._engine import EngineError, read_artifact
 
-    path = Path(path)
+    path = resolve_model(path)
     if not path.is_file():
-        raise UserError(f"There is no model file {path}: give the path of a model.onnx.")
+        raise UserError(f"There is no model file {path}: give the path of a model.onnx, or pretrained:NAME.")
     try:
         text, weights, _ = read_artifact(str(path))
     except EngineError as error:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .artifact import Artifact
-from .delta import DeltaBackend, Term, open_backend
+from .delta import DeltaBackend, Energy, Term, open_backend
 from .errors import UserError
 from .state import CellState
 
@@ -73,6 +73,10 @@ class Chains(ABC):
     @abstractmethod
     def states(self) -> list[CellState]: ...
 
+    @abstractmethod
+    def energies(self) -> list[Energy]:
+        """Both parts of H of every chain, whichever of them it runs with."""
+
 
 class EngineChains(Chains):
     """Chains inside the engine, on several threads."""
@@ -113,6 +117,9 @@ class EngineChains(Chains):
     def states(self) -> list[CellState]:
         return [backend.state() for backend in self.backends]
 
+    def energies(self) -> list[Energy]:
+        return [backend.energy() for backend in self.backends]
+
 
 class ProtocolChains(Chains):
     """Chains over any ΔH back end, one attempt at a time: for models the engine does not cover."""
@@ -137,6 +144,9 @@ class ProtocolChains(Chains):
 
     def states(self) -> list[CellState]:
         return [backend.state() for backend in self.backends]
+
+    def energies(self) -> list[Energy]:
+        return [backend.energy() for backend in self.backends]
 
 
 def metropolis_step(
@@ -186,12 +196,18 @@ def open_chains(artifact: Artifact, states: Sequence[CellState], dynamics: Dynam
     return ProtocolChains(backends, dynamics, artifact.metadata.boundary == "periodic")
 
 
-def run(chains: Chains, mcs: int, snapshots: int) -> Iterator[tuple[int, list[CellState] | None]]:
+def evenly_spaced(mcs: int, count: int) -> list[int]:
+    """Start, end and times between them: `count` steps, fewer where there are not as many."""
+    return sorted({round(mcs * k / max(count, 1)) for k in range(max(count, 1) + 1)})
+
+
+def run(chains: Chains, mcs: int, snapshots: int, frames: int = 1) -> Iterator[tuple[int, list[CellState] | None]]:
     """Advance to `mcs`, yielding (steps done, states) at evenly spaced times, start and end among them.
 
-    In between it yields (steps done, None), often enough to show progress and to be interrupted.
+    `frames` asks for a second row of such times, for an animation. In between it yields (steps done, None), often
+    enough to show progress and to be interrupted.
     """
-    times = sorted({round(mcs * k / max(snapshots, 1)) for k in range(max(snapshots, 1) + 1)})
+    times = sorted({*evenly_spaced(mcs, snapshots), *evenly_spaced(mcs, frames)})
     yield 0, chains.states()
     done, chunk = 0, 1
     for goal in times[1:]:

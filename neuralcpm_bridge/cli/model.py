@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (model.onnx).", show_default=False)]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="Model file (model.onnx) or pretrained:NAME.", show_default=False)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 

@@ -6,13 +6,14 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from ..errors import UserError
+from .model import Model
 
 if TYPE_CHECKING:
     from ..artifact import Artifact
+    from ..recording import Recording
     from ..state import CellState
 
 
@@ -33,24 +34,30 @@ class Term(str, Enum):
 
 
 def simulate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (model.onnx).", show_default=False)],
+    model: Model,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for snapshots.npz.", show_default=False)
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Folder for the results.", show_default=False)
     ],
     state: Annotated[
         str | None, typer.Option(metavar="FILE.npz[:k]", help="State to start from: the k-th of a data set.")
     ] = None,
     init: Annotated[Layout | None, typer.Option(help="Layout to start from instead.")] = None,
     mcs: Annotated[int, typer.Option(min=0, help="Monte Carlo steps of height·width attempts.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; chain i draws from the stream seed + i.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed; replicate i draws from the stream seed + i.")] = 0,
     temperature: Annotated[
         float | None, typer.Option(min=0.0, help="Temperature.", show_default="that of training")
     ] = None,
-    chains: Annotated[int, typer.Option(min=1, help="Independent chains.")] = 1,
-    threads: Annotated[
-        int, typer.Option(min=1, help="Threads that share the chains; results do not depend on it.")
+    replicates: Annotated[
+        int, typer.Option("--replicates", "--chains", min=1, help="Independent chains, an ensemble over the cores.")
     ] = 1,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="Threads; results do not depend on it.", show_default="all cores"),
+    ] = None,
     snapshots: Annotated[int, typer.Option(min=1, help="States to save after the initial one, evenly spaced.")] = 10,
+    frames: Annotated[
+        int, typer.Option(min=0, help="Frames of the animation of the first replicate; 0: no animation.")
+    ] = 60,
     neighbourhood: Annotated[Neighbourhood, typer.Option(help="Where copies come from.")] = Neighbourhood.moore,
     boundary_only: Annotated[
         bool, typer.Option("--boundary-only", help="Skip attempts within one cell, counting them as time.")
@@ -61,33 +68,55 @@ def simulate(
     ] = None,
     term: Annotated[Term, typer.Option(help="The part of the energy to run with.")] = Term.full,
 ) -> None:
-    """Run a model: Metropolis dynamics from a state or a layout, with snapshots."""
+    """Run a model: Metropolis dynamics from a state or a layout.
+
+    Writes a data set of snapshots, energies and measures over time (table and chart), a strip and an animation.
+    """
+    from dataclasses import asdict
+
     from rich.console import Console
 
+    from .. import __version__
     from ..artifact import load_artifact
     from ..embedded import Dynamics, open_chains
+    from ..recording import Recording
+    from .machine import usable_cores
 
     artifact = load_artifact(model)
-    starts = _starts(artifact, state, init, seed, chains, cells, _shape(lattice))
+    meta = artifact.metadata
+    starts = _starts(artifact, state, init, seed, replicates, cells, _shape(lattice))
     dynamics = Dynamics(
-        temperature=artifact.metadata.temperature if temperature is None else temperature,
+        temperature=meta.temperature if temperature is None else temperature,
         seed=seed,
         neighbourhood=neighbourhood.value,
         boundary_only=boundary_only,
         term=term.value,
-        forbid_extinction=artifact.metadata.extinction,
+        forbid_extinction=meta.extinction,
     )
-    running = open_chains(artifact, starts, dynamics, threads)
+    running = open_chains(artifact, starts, dynamics, threads or usable_cores())
     console = Console(stderr=True)
     if not artifact.engine_serves:
-        console.print(f"The engine does not cover {artifact.metadata.architecture}: running on {running.name}.")
-    found, interrupted = _watch(running, mcs, snapshots, console)
-    file = output / "snapshots.npz"
-    _save(file, artifact, running, found, mcs, {"start": init.value if init else state, "interrupted": interrupted})
+        console.print(f"The engine does not cover {meta.architecture}: running on {running.name}.")
+    recording = Recording(meta.types, meta.boundary)
+    interrupted = _watch(running, recording, mcs, snapshots, frames, console)
+    written = recording.save(
+        output,
+        {
+            "program": f"neuralcpm-bridge {__version__}, simulate on {running.name}",
+            "model": meta.name,
+            "weights_hash": meta.weights_hash,
+            "mcs": mcs,
+            **asdict(dynamics),
+            **asdict(running.counts),
+            "start": init.value if init else state,
+            "interrupted": interrupted,
+        },
+    )
     counts = running.counts
     console.print(
-        f"{'Interrupted: ' if interrupted else ''}{len(found) * chains} states in {file}; {counts.attempts:,} "
-        f"attempts, {counts.proposals:,} proposals, {counts.accepted:,} accepted on {running.name}."
+        f"{'Interrupted: ' if interrupted else ''}{len(recording.times) * replicates} states in {output}; "
+        f"{counts.attempts:,} attempts, {counts.proposals:,} proposals, {counts.accepted:,} accepted on "
+        f"{running.name}. Wrote {', '.join(file.name for file in written)}."
     )
     if interrupted:
         raise typer.Exit(130)
@@ -132,8 +161,8 @@ def _shape(lattice: str | None) -> tuple[int, int] | None:
     return int(height), int(width)
 
 
-def _watch(running: Any, mcs: int, snapshots: int, console: Any) -> tuple[list[tuple[int, list[CellState]]], bool]:
-    """Run to the end or to Ctrl-C, behind a progress bar; the snapshots taken are kept either way."""
+def _watch(running: Any, recording: Recording, mcs: int, snapshots: int, frames: int, console: Any) -> bool:
+    """Run to the end or to Ctrl-C (then true), behind a progress bar; what was recorded is kept either way."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -143,56 +172,21 @@ def _watch(running: Any, mcs: int, snapshots: int, console: Any) -> tuple[list[t
         TimeRemainingColumn,
     )
 
-    from ..embedded import run
+    from ..embedded import evenly_spaced, run
 
-    found: list[tuple[int, list[CellState]]] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("MCS"))
-    interrupted = False
+    kept, shown = set(evenly_spaced(mcs, snapshots)), set(evenly_spaced(mcs, frames) if frames else [])
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task("simulate", total=mcs)
         try:
-            for done, states in run(running, mcs, snapshots):
+            for done, states in run(running, mcs, snapshots, frames):
                 progress.update(bar, completed=done)
-                if states is not None:
-                    found.append((done, states))
+                if states is not None and done in kept:
+                    recording.add(done, states, running.energies())
+                if states is not None and done in shown:
+                    recording.frames.append((done, states[0]))
         except KeyboardInterrupt:
-            if not found:
+            if not recording.times:
                 raise
-            interrupted = True
-    return found, interrupted
-
-
-def _save(
-    file: Path,
-    artifact: Artifact,
-    running: Any,
-    found: list[tuple[int, list[CellState]]],
-    mcs: int,
-    more: dict[str, Any],
-) -> None:
-    """One data set, time by time and chain by chain."""
-    from dataclasses import asdict
-
-    from .. import __version__
-    from ..snapshots import Snapshots
-
-    meta = artifact.metadata
-    chains = len(found[0][1])
-    Snapshots.from_states(
-        [state for _, states in found for state in states],
-        type_names=meta.types,
-        boundary=meta.boundary,
-        provenance={
-            "program": f"neuralcpm-bridge {__version__}, simulate on {running.name}",
-            "model": meta.name,
-            "weights_hash": meta.weights_hash,
-            "mcs": mcs,
-            **asdict(running.dynamics),
-            **asdict(running.counts),
-            **more,
-        },
-        arrays={
-            "mcs": np.repeat(np.array([done for done, _ in found], dtype=np.int64), chains),
-            "chain": np.tile(np.arange(chains, dtype=np.int64), len(found)),
-        },
-    ).save(file)
+            return True
+    return False

@@ -1,0 +1,49 @@
+"""The verb models: what comes with the package."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .model import Json
+
+
+def models(as_json: Json = False) -> None:
+    """The pretrained models: every verb takes pretrained:NAME where it takes a MODEL."""
+    from ..artifact import load_artifact
+    from ..pretrained import pretrained_models
+
+    rows: list[dict[str, Any]] = []
+    for entry in pretrained_models():
+        meta = load_artifact(entry.model, check_examples=False).metadata
+        rows.append(
+            {
+                "name": entry.reference,
+                "description": entry.summary["description"],
+                "architecture": meta.architecture,
+                "parameters": meta.parameters,
+                "types": list(meta.types),
+                "metrics": entry.summary["metrics"],
+                "model": str(entry.model),
+                "thumbnail": str(entry.thumbnail),
+            }
+        )
+    if as_json:
+        print(json.dumps(rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    for row in rows:
+        table = Table(show_header=False, title=row["name"], title_justify="left")
+        table.add_column(no_wrap=True)
+        table.add_column(overflow="fold")
+        table.add_row("what", Text(row["description"]))
+        table.add_row("architecture", f"{row['architecture']}, {row['parameters']:,} parameters")
+        table.add_row("types", Text(", ".join(row["types"])))
+        for key, value in row["metrics"].items():
+            table.add_row(key, Text(f"{value:.4g}" if isinstance(value, float) else str(value)))
+        table.add_row("picture", Text(row["thumbnail"]))
+        console.print(table)

@@ -1,0 +1,77 @@
+"""What the verb simulate leaves: data set, table, charts, animation, the same for any number of threads."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from neuralcpm_bridge.snapshots import load_snapshots
+
+HOW = ("--init", "blob", "--cells", 5, "--lattice", "36x40", "--mcs", 8, "--seed", 4, "--snapshots", 4)
+
+
+@pytest.fixture(scope="module")
+def ensemble(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from neuralcpm_bridge.cli import run
+
+    folder = tmp_path_factory.mktemp("ensemble")
+    how = (*HOW, "--replicates", 3, "--threads", 2, "--frames", 6, "-o", folder)
+    assert run([str(word) for word in ("simulate", models["local8-closure"], *how)]) == 0
+    return folder
+
+
+def rows_of(folder: Path) -> list[dict[str, str]]:
+    with (folder / "measures.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_files(ensemble: Path) -> None:
+    names = {"snapshots.npz", "measures.csv", "measures.png", "strip.png", "animation.gif"}
+    assert {file.name for file in ensemble.iterdir()} == names
+    with Image.open(ensemble / "animation.gif") as animation:
+        assert animation.n_frames == 7
+    with Image.open(ensemble / "measures.png") as chart:
+        assert chart.width > 1000
+
+
+def test_energies_are_those_of_the_saved_states(ensemble: Path, models: dict[str, Path], cli) -> None:
+    code, out, err = cli("energy", models["local8-closure"], ensemble / "snapshots.npz", "--json")
+    assert code == 0, err
+    rows = rows_of(ensemble)
+    assert [(row["mcs"], row["chain"]) for row in rows[:4]] == [("0", "0"), ("0", "1"), ("0", "2"), ("2", "0")]
+    for key, values in json.loads(out).items():
+        assert [float(row[key]) for row in rows] == pytest.approx(values, rel=1e-6, abs=1e-3)
+
+
+def test_measures_are_those_of_the_saved_states(ensemble: Path) -> None:
+    rows, found = rows_of(ensemble), load_snapshots(ensemble / "snapshots.npz")
+    for row, state in zip(rows, found, strict=True):
+        assert float(row["volume_mean"]) == pytest.approx(state.volumes[state.cells].mean())
+        assert 0 <= float(row["heterotypic_fraction"]) <= 1
+        assert float(row["aspect_ratio_A"]) >= 1
+
+
+def test_replicates_do_not_depend_on_threads_or_company(
+    ensemble: Path, models: dict[str, Path], cli, tmp_path: Path
+) -> None:
+    found = load_snapshots(ensemble / "snapshots.npz")
+    for threads, replicates in ((1, 3), (3, 2)):
+        folder = tmp_path / f"{threads}"
+        how = (*HOW, "--threads", threads, "--replicates", replicates, "--frames", 0, "-o", folder)
+        assert cli("simulate", models["local8-closure"], *how)[0] == 0
+        assert not (folder / "animation.gif").exists()
+        again = load_snapshots(folder / "snapshots.npz")
+        np.testing.assert_array_equal(again.ids, found.ids[found.arrays["chain"] < replicates])
+    last = found.ids[-3:]
+    assert not np.array_equal(last[0], last[1])
+
+
+def test_nothing_moves_in_no_time(models: dict[str, Path], cli, tmp_path: Path) -> None:
+    code, _, err = cli("simulate", models["mnist-cellsort"], *HOW[:6], "--mcs", 0, "-o", tmp_path)
+    assert code == 0, err
+    assert len(rows_of(tmp_path)) == 1
