@@ -45,9 +45,9 @@ class Callbacks:
         self.tally = Tally()
         self.error: BaseException | None = None
         self.factor = 1.0
-        """What the model's ΔH is multiplied with where one amplitude holds for all cells."""
+        """What every ΔH of the model is multiplied with."""
         self.factors: tuple[dict[int, float], Callable[[float, float], float]] | None = None
-        """Else: the factor of every host id, and how two make one."""
+        """Where amplitudes differ: a further factor of every host id, and how two make one."""
         self.written: dict[tuple[int, int], int] = {}
         """Pixels written outside the Metropolis algorithm: (row, col) → host id."""
         self.following = False
@@ -123,7 +123,7 @@ class Callbacks:
         assert self.factors is not None
         get_point, get_new = self._energy_wrapper.getChangePoint, self._energy_wrapper.getNewCell
         get_old = self._energy_wrapper.getOldCell
-        index_of, delta, (factors, combine) = self._index_of, self._delta, self.factors
+        index_of, delta, weight, (factors, combine) = self._index_of, self._delta, self.factor, self.factors
         tally, home, clock, here, shared = self.tally, self.thread, perf_counter, get_ident, self
 
         def change_energy() -> float:
@@ -142,7 +142,7 @@ class Callbacks:
                 shared._asked = (row, col, new_id, index)
                 tally.calls += 1
                 tally.seconds += clock() - began
-                return factor * value
+                return weight * factor * value
             except BaseException as error:
                 shared.keep(error)
                 return REFUSED

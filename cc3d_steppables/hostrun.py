@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+from neuralcpm_bridge.errors import UserError
+
 
 def main(job_file: str) -> None:
     """`project`, `output`, `steps` (or null), and `watch`: `snapshots` or `flips` with how many and the `file`."""
@@ -27,7 +29,11 @@ def main(job_file: str) -> None:
     try:
         run_cc3d_project(cc3d_sim_fname=job["project"])
     finally:
-        watching.save()
+        saved = watching.save()
+    if not saved:
+        raise UserError(
+            "CompuCell3D ran, but did nothing to be seen: the project needs cells, steps and a valid script."
+        )
 
 
 if __name__ == "__main__":

@@ -14,8 +14,6 @@ from cc3d import CompuCellSetup
 from cc3d.core.PySteppables import SteppableBasePy
 from cc3d.cpp import CompuCell
 
-from neuralcpm_bridge.errors import UserError
-
 from .lattice import HostLattice, as_snapshots
 from .steppable import CC3DHost, NeuralHamiltonianSteppable
 
@@ -50,7 +48,7 @@ class WatchingSteppable(SteppableBasePy):
 
 
 class SnapshotSteppable(WatchingSteppable):
-    """Evenly spaced lattices, the first and the last among them; `save` writes those taken so far."""
+    """Evenly spaced lattices, the first and the last among them; `save` writes those taken so far, if any."""
 
     def __init__(self, frequency: int = 1, steps: int | None = None, snapshots: int = 10, file: str = "") -> None:
         super().__init__(frequency, steps)
@@ -72,9 +70,9 @@ class SnapshotSteppable(WatchingSteppable):
         if last > 0:
             self._lattices.append(self.lattice(last))
 
-    def save(self) -> None:
+    def save(self) -> bool:
         if not self._lattices:
-            return
+            return False
         facts = self._host.facts()
         shape = self._lattices[-1].ids.shape  # a data set has one lattice size: after a resize, the last one's
         kept = [lattice for lattice in self._lattices if lattice.ids.shape == shape]
@@ -82,6 +80,7 @@ class SnapshotSteppable(WatchingSteppable):
         project = Path(CompuCellSetup.persistent_globals.simulation_file_name).name
         provenance = {"host": "CompuCell3D", "project": project}
         as_snapshots(kept, facts.type_names, boundary, provenance).save(self._file)
+        return True
 
 
 class FlipRecorder(WatchingSteppable):
@@ -140,9 +139,9 @@ class FlipRecorder(WatchingSteppable):
         self._attempts.append(np.array(self._asked, dtype=np.int64))
         self._asked.clear()
 
-    def save(self) -> None:
+    def save(self) -> bool:
         if not self._attempts:
-            raise UserError("No copy was attempted: the project needs cells and more steps.")
+            return False
         states = self._states[: len(self._attempts)]
         cells = [
             (cell, kind, amplitudes[cell]) for lattice, amplitudes in states for cell, kind in lattice.types.items()
@@ -168,6 +167,7 @@ class FlipRecorder(WatchingSteppable):
             accepted=np.concatenate(self._accepted),
             about=np.array(json.dumps(about)),
         )
+        return True
 
 
 class Listener:
