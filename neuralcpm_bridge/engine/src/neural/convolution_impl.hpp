@@ -1,10 +1,13 @@
 // 3x3 and 1x1 convolutions on small windows; see simd.hpp for how this file is included.
 //
-// A block of Rows x Columns output pixels of one group of channels stays in registers. An input value is
-// broadcast once and used for the three taps of its row. Order of summation of any output: ky, input channel,
-// kx; the blocking does not change it.
+// A block of Rows x Columns output pixels of one group of channels stays in registers. The order of summation of
+// an output (ky, input channel, kx for groups of 8; ky, kx, input channel for groups of 16) is the same in all.
 
 namespace NCPM_ISA {
+
+// std::min would be one function for all instruction sets.
+constexpr int smaller(int a, int b) { return a < b ? a : b; }
+constexpr int larger(int a, int b) { return a > b ? a : b; }
 
 // Vectors per pixel and group, and the most pixels that fit the registers beside weights and broadcasts.
 template <class V, int Group>
@@ -18,44 +21,58 @@ struct Blocking {
 template <class V, int Group, int Stride, int Rows, int Columns, bool SkipLeft, bool SkipRight>
 void convolve_block(const Convolution& job, int row, int column, int group) {
   constexpr int N = Blocking<V, Group>::vectors;
-  const int stride = Stride ? Stride : job.in_stride;
+  const std::ptrdiff_t stride = Stride ? Stride : job.in_stride, in_pitch = job.in_pitch;
+  const std::ptrdiff_t out_pitch = job.out_pitch, out_stride = job.out_stride;
+  const int in_channels = job.in_channels;
   typename V::Floats sum[Rows][Columns][N];
-  float* out = job.out + row * job.out_pitch + column * job.out_stride + group;
+  float* const out = job.out + row * out_pitch + column * out_stride + group;
   for (int r = 0; r < Rows; ++r)
     for (int c = 0; c < Columns; ++c)
-      for (int n = 0; n < N; ++n) sum[r][c][n] = V::load(out + r * job.out_pitch + c * job.out_stride + n * V::lanes);
-  for (int ky = 0; ky < 3; ++ky) {
-    const int top = row + ky - 1;  // input row of the block's first row
-    if (top + Rows <= job.live_y0 || top >= job.live_y1) continue;
-    const float* in = job.in + top * job.in_pitch + column * stride;
-    const float* weights = job.weights + (std::size_t(group) * 3 + ky * Group) * 3 * job.in_channels;
-    for (int i = 0; i < job.in_channels; ++i, weights += 3 * Group) {
-      typename V::Floats w[3][N];
-      for (int kx = 0; kx < 3; ++kx)
-        for (int n = 0; n < N; ++n) w[kx][n] = V::load(weights + kx * Group + n * V::lanes);
+      for (int n = 0; n < N; ++n) sum[r][c][n] = V::load(out + r * out_pitch + c * out_stride + n * V::lanes);
+  // Rows of taps that meet live input; the block's first row reads input row `row + ky - 1`.
+  const int first = larger(0, job.live_y0 - row - Rows + 2), last = smaller(3, job.live_y1 - row + 1);
+  const float* weights = job.weights + (std::size_t(group) * 3 + first * Group) * 3 * in_channels;
+  for (int ky = first; ky < last; ++ky) {
+    const float* in = job.in + (row + ky - 1) * in_pitch + column * stride;
+    if constexpr (Group == 8) {  // an input is broadcast once and used for its three taps
+      for (int i = 0; i < in_channels; ++i, weights += 3 * Group) {
+        typename V::Floats w[3][N];
+        for (int kx = 0; kx < 3; ++kx)
+          for (int n = 0; n < N; ++n) w[kx][n] = V::load(weights + kx * Group + n * V::lanes);
 #pragma GCC unroll 8
-      for (int r = 0; r < Rows; ++r)
+        for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-        for (int x = SkipLeft ? 1 : -1; x < (SkipRight ? Columns - 1 : Columns + 1); ++x) {
-          const auto value = V::fill(in[r * job.in_pitch + x * stride + i]);
+          for (int x = SkipLeft ? 1 : -1; x < (SkipRight ? Columns - 1 : Columns + 1); ++x) {
+            const auto value = V::fill(in[r * in_pitch + x * stride + i]);
 #pragma GCC unroll 3
-          for (int kx = 0; kx < 3; ++kx) {
-            const int c = x + 1 - kx;
-            if (c < 0 || c >= Columns) continue;
-#pragma GCC unroll 4
-            for (int n = 0; n < N; ++n) sum[r][c][n] = V::fma(value, w[kx][n], sum[r][c][n]);
+            for (int kx = 0; kx < 3; ++kx)
+              if (const int c = x + 1 - kx; c >= 0 && c < Columns)
+                for (int n = 0; n < N; ++n) sum[r][c][n] = V::fma(value, w[kx][n], sum[r][c][n]);
           }
+      }
+    } else {  // wide pixels: one tap at a time leaves the registers to the sums
+#pragma GCC unroll 3
+      for (int kx = 0; kx < 3; ++kx)
+        for (int i = 0; i < in_channels; ++i, weights += Group) {
+          typename V::Floats w[N];
+          for (int n = 0; n < N; ++n) w[n] = V::load(weights + n * V::lanes);
+#pragma GCC unroll 8
+          for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+            for (int c = 0; c < Columns; ++c) {
+              const int x = c + kx - 1;
+              if ((SkipLeft && x < 1) || (SkipRight && x >= Columns - 1)) continue;
+              const auto value = V::fill(in[r * in_pitch + x * stride + i]);
+#pragma GCC unroll 4
+              for (int n = 0; n < N; ++n) sum[r][c][n] = V::fma(value, w[n], sum[r][c][n]);
+            }
         }
     }
   }
   for (int r = 0; r < Rows; ++r)
     for (int c = 0; c < Columns; ++c)
-      for (int n = 0; n < N; ++n) V::store(out + r * job.out_pitch + c * job.out_stride + n * V::lanes, sum[r][c][n]);
+      for (int n = 0; n < N; ++n) V::store(out + r * out_pitch + c * out_stride + n * V::lanes, sum[r][c][n]);
 }
-
-// std::min would be one function for all instruction sets.
-constexpr int smaller(int a, int b) { return a < b ? a : b; }
-constexpr int larger(int a, int b) { return a > b ? a : b; }
 
 using BlockKernel = void (*)(const Convolution&, int row, int column, int group);
 

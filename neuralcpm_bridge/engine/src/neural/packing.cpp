@@ -2,7 +2,8 @@
 
 namespace ncpm::neural {
 
-// 1x1: [in][out]. 3x3: groups of 16 output channels and a rest of 8, each [ky][in][kx][channel of the group].
+// 1x1: [in][out]. 3x3: groups of 16 output channels, each [ky][kx][in][channel of the group], and a rest of 8:
+// [ky][in][kx][channel].
 Packed pack(const Linear& linear) {
   Packed packed;
   packed.inputs = linear.inputs;
@@ -20,9 +21,11 @@ Packed pack(const Linear& linear) {
   for (int group = 0; group < packed.out_stride;) {
     const int size = group + 16 <= packed.out_stride ? 16 : 8;
     for (int ky = 0; ky < 3; ++ky)
-      for (int in = 0; in < linear.inputs; ++in)
-        for (int kx = 0; kx < 3; ++kx)
-          for (int k = 0; k < size; ++k) *to++ = value(ky * 3 + kx, group + k, in);
+      for (int step = 0; step < 3 * linear.inputs; ++step) {
+        const int kx = size == 16 ? step / linear.inputs : step % 3;
+        const int in = size == 16 ? step % linear.inputs : step / 3;
+        for (int k = 0; k < size; ++k) *to++ = value(ky * 3 + kx, group + k, in);
+      }
     group += size;
   }
   return packed;

@@ -39,7 +39,18 @@ struct Vector : Types<Lanes> {
     return out;
   }
   static void store(float* to, Floats value) { std::memcpy(to, &value, sizeof value); }
-  static Floats fill(float value) { return Floats{} + value; }
+  static Floats fill(float value) {
+#if defined(__AVX512F__)
+    if constexpr (Lanes == 16) return Floats(_mm512_set1_ps(value));
+#endif
+#if defined(__AVX__)
+    if constexpr (Lanes == 8) return Floats(_mm256_set1_ps(value));
+#endif
+    if constexpr (Lanes == 4) return Floats{value, value, value, value};
+    Floats out;
+    for (int i = 0; i < Lanes; ++i) out[i] = value;
+    return out;
+  }
 
   // a * b + c, fused where the instruction set can. Nothing else may be fused: the build turns the compiler's
   // own contraction off, because one value must have one rounding wherever it is computed.
