@@ -202,9 +202,14 @@ class LearnedTerm:
             self._log(mcs, check)
 
     def _compare(self) -> Consistency:
-        self.last_check = self.mirror.check(self.host.ids())
+        check = self.last_check = self.mirror.check(self.host.ids())
+        if not check.drift <= check.allowed:
+            raise UserError(
+                f"The model's energy was {check.drift:.3g} off what it is from scratch ({check.energy.total:.6g}), "
+                "more than rounding explains: its weights are out of range, or this is a fault to report."
+            )
         self.callbacks.serve(*self.mirror.calls())
-        return self.last_check
+        return check
 
     def _log(self, mcs: int, check: Consistency | None) -> None:
         tally, now = self.callbacks.tally, time.perf_counter()
