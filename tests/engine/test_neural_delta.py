@@ -1,0 +1,261 @@
+"""The incremental networks: every ΔH against full energies, no drift, the same on every instruction set."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from neuralcpm_bridge._engine import EngineError, Model, State, isa, reference_energy
+
+from ..strategies import random_state
+from .models import make_model, network_weights
+
+PAPER = {
+    "kind": "nh",
+    "stride": 3,
+    "widths": [8, 16, 32, 32],
+    "pools": [3, 2, 1, 1],
+    "padding": "zeros",
+    "project": 32,
+    "mlp": [32, 32],
+}
+LOCAL8 = {"kind": "local_nh", "stride": 3, "widths": [8], "pools": [1], "padding": "zeros", "project": 8, "mlp": []}
+
+
+@st.composite
+def networks(draw: st.DrawFn, kind: str) -> dict[str, Any]:
+    """Any sizes: odd widths, heads wider than the network, pools that do not divide."""
+    layers = draw(st.integers(1, 3))
+    pool = st.integers(1, 3) if kind == "nh" else st.just(1)
+    return {
+        "kind": kind,
+        "stride": draw(st.sampled_from([1, 2, 3, 5])),
+        "widths": draw(st.lists(st.sampled_from([3, 5, 8, 12, 16]), min_size=layers, max_size=layers)),
+        "pools": draw(st.lists(pool, min_size=layers, max_size=layers)),
+        "padding": draw(st.sampled_from(["zeros", "circular"])),
+        "project": draw(st.sampled_from([4, 8, 11])),
+        "mlp": draw(st.lists(st.sampled_from([4, 7]), max_size=2)) if kind == "nh" else [],
+    }
+
+
+def smallest_side(spec: dict[str, Any]) -> int:
+    return spec["stride"] * int(np.prod(spec["pools"]))
+
+
+def lattice_shape(rng: np.random.Generator, spec: dict[str, Any]) -> tuple[int, int]:
+    """From one block, where everything touches everything, to a few more than a flip reaches."""
+    side, more = smallest_side(spec), 12 * spec["stride"]
+    rows, cols = (side + int(rng.integers(0, more)) for _ in range(2))
+    return rows, cols
+
+
+def tolerance(spec: dict[str, Any], energy: float) -> float:
+    return 1e-4 if spec["kind"] == "local_nh" else 1e-5 * abs(energy) + 1e-5
+
+
+def random_flip(rng: np.random.Generator, state: State) -> tuple[int, int, int]:
+    """Anywhere, to any existing id: borders, corners, nucleation and last pixels included."""
+    height, width = state.ids.shape
+    existing = np.flatnonzero(state.types >= 0)
+    return int(rng.integers(height)), int(rng.integers(width)), int(rng.choice(existing))
+
+
+def neural_energy(model: Model, ids: Any, types: Any) -> float:
+    return reference_energy(model, np.ascontiguousarray(ids), np.ascontiguousarray(types))
+
+
+@pytest.mark.parametrize("kind", ["local_nh", "nh"])
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_differences_of_any_network(kind: str, data: st.DataObject) -> None:
+    spec = data.draw(networks(kind))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    model = make_model(network_weights(rng, spec), neural=spec)
+    start = random_state(rng, lattice_shape(rng, spec), int(rng.integers(2, 7)))
+    state = State(model, start.ids, start.types)
+    before = neural_energy(model, state.ids, state.types)
+    assert state.energy()[1] == pytest.approx(before, abs=tolerance(spec, before))
+    for _ in range(6):
+        row, col, cell = random_flip(rng, state)
+        change = state.delta(row, col, cell)
+        if rng.random() < 0.3:  # another proposal comes between
+            state.delta(*random_flip(rng, state))
+        ids = state.ids
+        ids[row, col] = cell
+        after = neural_energy(model, ids, state.types)
+        assert change == pytest.approx(after - before, abs=tolerance(spec, before))
+        if rng.random() < 0.5:
+            state.commit(row, col, cell)
+            before = after
+            assert state.energy() == State(model, state.ids, state.types).energy()
+
+
+def divide(rng: np.random.Generator, state: State, parent: int) -> None:
+    rows, cols = np.nonzero(state.ids == parent)
+    absent = np.flatnonzero(state.types == -1)
+    daughter = int(absent[0]) if absent.size else int(state.types.size)
+    state.set_type(daughter, int(state.types[parent]))
+    half = rows * rng.normal() + cols * rng.normal() > 0
+    if half.any() and not half.all():
+        state.change_pixels(rows[half], cols[half], np.full(half.sum(), daughter))
+
+
+def disturb(rng: np.random.Generator, state: State, most: int) -> None:
+    """A division, a death or a change of type."""
+    cells = np.flatnonzero(state.types >= 1)
+    cells = cells[state.volumes[cells] > 0]
+    kind = rng.integers(3)
+    if cells.size < 3 or (kind == 0 and cells.size < most):
+        divide(rng, state, int(rng.choice(cells)) if cells.size else 0)
+    elif kind == 1:
+        state.set_type(int(rng.choice(cells)), int(rng.integers(1, 3)))
+    else:
+        state.remove_cell(int(rng.choice(cells)))
+
+
+@pytest.mark.parametrize("padding", ["zeros", "circular"])
+@pytest.mark.parametrize(
+    ("spec", "side", "steps"),
+    [
+        (LOCAL8, 40, 3000),
+        (LOCAL8 | {"widths": [16], "project": 16}, 40, 1000),
+        (LOCAL8 | {"widths": [8, 8], "pools": [1, 1]}, 40, 600),
+        (PAPER, 50, 60),
+    ],
+    ids=["local8", "local16", "local8x2", "paper"],
+)
+def test_no_drift(spec: dict[str, Any], side: int, steps: int, padding: str) -> None:
+    """Commits mixed with divisions, deaths and type changes leave exactly what a rebuild computes."""
+    rng = np.random.default_rng(side)
+    spec = spec | {"padding": padding}
+    model = make_model(network_weights(rng, spec), neural=spec)
+    start = random_state(rng, (side + 1, side), 9, fill=0.9)
+    state = State(model, start.ids, start.types)
+    for step in range(steps):
+        row, col, _ = random_flip(rng, state)
+        ids = state.ids
+        cell = int(ids[(row + rng.integers(-1, 2)) % ids.shape[0], (col + rng.integers(-1, 2)) % ids.shape[1]])
+        if cell != ids[row, col]:
+            state.delta(row, col, cell)
+            state.commit(row, col, cell)
+        if step % 50 == 49:
+            disturb(rng, state, most=12)
+            assert state.energy() == State(model, state.ids, state.types).energy()
+    cached = state.energy()
+    state.rebuild()
+    assert state.energy() == cached
+
+
+@pytest.mark.parametrize(
+    ("spec", "side", "flips"), [(LOCAL8, 24, 10_000), (PAPER, 30, 1_000)], ids=["local8", "paper"]
+)
+def test_many_flips(spec: dict[str, Any], side: int, flips: int) -> None:
+    rng = np.random.default_rng(5)
+    model = make_model(network_weights(rng, spec), neural=spec)
+    for _ in range(10):
+        start = random_state(rng, (side, side), 6)
+        state = State(model, start.ids, start.types)
+        energy = state.energy()[1]
+        all_flips = np.array([random_flip(rng, state) for _ in range(flips // 10)])
+        changes = state.deltas(*(np.ascontiguousarray(part) for part in all_flips.T))[:, 1]
+        for (row, col, cell), change in zip(all_flips[::7].tolist(), changes[::7], strict=True):
+            ids = start.ids.copy()
+            ids[row, col] = cell
+            # Full energies by the same kernels from scratch; their own truth is tested above.
+            after = State(model, ids, start.types).energy()[1]
+            assert change == pytest.approx(after - energy, abs=tolerance(spec, energy))
+
+
+def test_far_cells_do_not_matter() -> None:
+    """Another cell beyond the receptive field leaves every bit of ΔH."""
+    rng = np.random.default_rng(2)
+    model = make_model(network_weights(rng, LOCAL8), neural=LOCAL8)
+    ids = np.zeros((40, 120), dtype=np.int32)
+    ids[5:15, 5:15], ids[5:15, 15:22], ids[16:30, 8:20] = 1, 3, 4
+    types = np.array([0, 1, 2, 2, 1], dtype=np.int32)
+    crowded = ids.copy()
+    crowded[10:25, 90:110] = 2
+    alone, together = State(model, ids, types), State(model, crowded, types)
+    for _ in range(100):
+        row, col, cell = int(rng.integers(40)), int(rng.integers(40)), int(rng.choice([0, 1, 3, 4]))
+        assert alone.delta(row, col, cell) == together.delta(row, col, cell)
+
+
+@pytest.mark.parametrize("spec", [LOCAL8, PAPER], ids=["local8", "paper"])
+def test_unseen_sites(spec: dict[str, Any]) -> None:
+    """Rows and columns that fill no block do not enter the network."""
+    rng = np.random.default_rng(3)
+    model = make_model(network_weights(rng, spec), neural=spec)
+    start = random_state(rng, (31, 32), 5, absent=False)
+    state = State(model, start.ids, start.types)
+    before = state.energy()
+    for row, col in [(30, 3), (2, 30), (2, 31), (30, 31)]:
+        cell = (int(state.ids[row, col]) + 1) % 5
+        assert state.delta(row, col, cell) == 0
+        state.commit(row, col, cell)
+    assert state.energy() == before
+
+
+def test_too_small_a_lattice_is_refused() -> None:
+    model = make_model(network_weights(np.random.default_rng(0), PAPER), neural=PAPER)
+    with pytest.raises(EngineError, match="smaller than one block"):
+        State(model, np.zeros((17, 40), dtype=np.int32), np.array([0], dtype=np.int32))
+
+
+ISA_PROGRAM = """
+import json, sys
+import numpy as np
+from neuralcpm_bridge._engine import State, isa
+from tests.engine.models import make_model, network_weights
+from tests.engine.test_neural_delta import random_flip
+from tests.strategies import random_state
+
+spec = json.loads(sys.argv[1])
+rng = np.random.default_rng(7)
+model = make_model(network_weights(rng, spec), neural=spec)
+start = random_state(rng, (33, 31), 6, absent=False)
+state = State(model, start.ids, start.types)
+numbers = [state.energy()[1]]
+for _ in range(40):
+    flip = random_flip(rng, state)
+    numbers.append(state.delta(*flip))
+    state.commit(*flip)
+fresh = State(model, state.ids, state.types).energy()
+print(json.dumps({"isa": isa(), "numbers": numbers, "drift": state.energy()[1] - fresh[1]}))
+"""
+
+
+def on_isa(name: str, spec: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"NEURALCPM_ISA": name, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    return subprocess.run(
+        [sys.executable, "-c", ISA_PROGRAM, json.dumps(spec)], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("spec", [LOCAL8, LOCAL8 | {"widths": [12, 5], "pools": [1, 1]}, PAPER], ids=["local8", "odd", "paper"])
+def test_instruction_sets_agree(spec: dict[str, Any]) -> None:
+    answers = []
+    for name in ("baseline", "avx2", "avx512"):
+        answer = on_isa(name, spec)
+        if answer.returncode and "which this CPU lacks" in answer.stderr:
+            continue
+        assert answer.returncode == 0, answer.stderr
+        answers.append(json.loads(answer.stdout))
+        assert answers[-1]["isa"] == name
+        assert answers[-1]["drift"] == 0
+    assert len(answers) >= 1
+    for answer in answers[1:]:
+        np.testing.assert_allclose(answer["numbers"], answers[0]["numbers"], rtol=1e-5, atol=2e-5)
+
+
+def test_unknown_instruction_set_is_one_sentence() -> None:
+    assert isa() in ("baseline", "avx2", "avx512")
+    answer = on_isa("mmx", LOCAL8)
+    assert "NEURALCPM_ISA is 'mmx'" in answer.stderr
