@@ -25,6 +25,12 @@ class Chains:
         self.ids: Ids | None = None
         self.types: Ids | None = None
 
+    def states(self) -> tuple[Ids, Ids]:
+        """ids and types of every chain, once they have started."""
+        assert self.ids is not None
+        assert self.types is not None
+        return self.ids, self.types
+
     def advance(
         self,
         hamiltonian: Hamiltonian,
@@ -40,7 +46,9 @@ class Chains:
         moves = []
         for number, group in enumerate(self.groups):
             members = np.flatnonzero(self.group == number)
-            anew = members if fresh else members[rng.random(members.size) < group.reset]
+            # Drawn in any case, so that the numbers that follow do not depend on where a run was resumed.
+            drawn = rng.random(members.size) < group.reset
+            anew = members if fresh else members[drawn]
             for chain in anew:
                 self.ids[chain], self.types[chain] = started(
                     group.start, partner_ids[chain], partner_types[chain], rng

@@ -44,6 +44,8 @@ class ModelSection(_Section):
 
 class WarmstartSection(_Section):
     symbolic: bool = True
+    steps: Annotated[int, Field(ge=0)] = 0
+    sweeps: tuple[Positive, ...] = (1.0, 4.0, 16.0, 64.0)
 
 
 class ObjectiveSection(_Section):
@@ -199,6 +201,8 @@ head_gain = 1.0             # factor on the initial output layer of the network
 
 [warmstart]
 symbolic = true          # J and λ from single flips (conditional noise contrast) before the first step
+steps = 300              # first steps, in which chains leave the data under the analytic part alone: no network to run
+sweeps = [1, 4, 16, 64]  # how far they go
 
 [objective]
 kind = "conditional"     # pcd: the paper's; conditional: bounded, samples are used for several steps

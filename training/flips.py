@@ -51,7 +51,8 @@ def flip_features(
         counted = ((near != owners[..., None]) & (near >= 0)).double() * sign
         contact.scatter_add_(2, own_types[..., None] * kinds + near_types, counted)
         excess = volumes.gather(1, owners) - target[own_types]
-        change = torch.where(owners > 0, 2 * sign * excess + 1, torch.zeros_like(excess))
+        counts = (owners > 0) & (new_ids != old_ids)
+        change = torch.where(counts, 2 * sign * excess + 1, torch.zeros_like(excess))
         volume.scatter_add_(2, own_types[..., None], change[..., None])
     return FlipFeatures(contact.view(batch, count, kinds, kinds), volume)
 

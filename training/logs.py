@@ -20,7 +20,7 @@ def named_parameters(hamiltonian: Hamiltonian) -> dict[str, float]:
     found: dict[str, float] = {}
     symbolic = hamiltonian.symbolic
     if symbolic is not None:
-        weight = float(symbolic.weight())
+        weight = symbolic.weight().item()
         if symbolic.contact is not None:
             for (a, b), value in zip(symbolic.contact.pairs, symbolic.contact.energies.tolist(), strict=True):
                 found[f"J{a}{b}"] = weight * value
@@ -29,7 +29,7 @@ def named_parameters(hamiltonian: Hamiltonian) -> dict[str, float]:
             names = ["lambda"] if len(strength) == 1 else [f"lambda{k + 1}" for k in range(len(strength))]
             found |= {name: weight * value for name, value in zip(names, strength, strict=True)}
     if hamiltonian.network_weight is not None:
-        found["w_NN"] = float(hamiltonian.network_weight())
+        found["w_NN"] = hamiltonian.network_weight().item()
     return found
 
 

@@ -30,7 +30,7 @@ from neuralcpm_bridge.snapshots import Snapshots
 from . import checkpoint as checkpoints
 from .build import Description, apply_fit, build_hamiltonian
 from .chains import Chains, draw_data
-from .config import Config
+from .config import ChainSection, Config
 from .hamiltonians import Hamiltonian
 from .logs import RunLog, named_parameters
 from .ranks import Ranks
@@ -69,23 +69,26 @@ class Trainer:
         self.described = Description.of(snapshots, config.model.target_volume)
         self.train, self.holdout = split(snapshots, config.data.holdout, config.run.seed)
         torch.manual_seed(config.run.seed)
-        self.hamiltonian = hamiltonian or self._fresh_model()
+        resuming = self.folder is not None and (self.folder / checkpoints.MODEL_FILE).exists()
+        self.hamiltonian = hamiltonian or self._fresh_model(warm=config.warmstart.symbolic and not resuming)
         self.averaged = {key: value.detach().clone() for key, value in self.hamiltonian.state_dict().items()}
         self.optimizer = self._make_optimizer()
         sampler = config.sampler
         self.sampler = make_sampler(sampler.kind, sampler.temperature, sampler.threads, sampler.flips)
         self.chains = Chains(config.chains, sampler.pool)
+        fresh = ChainSection(start="data", reset=1.0, sweeps=config.warmstart.sweeps)
+        self.warmup_chains = Chains((fresh,), sampler.pool)
         self.step, self.suspicious, self.evaluations, self.seconds = 0, 0, 0, 0.0
         self.pool: dict[str, Tensor] = {}
         self.log = RunLog(self.folder if self.ranks.first else None)
-        if self.folder is not None and (self.folder / checkpoints.MODEL_FILE).exists():
+        if self.folder is not None and resuming:
             self._resume(self.folder)
 
     # -- the model ---------------------------------------------------------------------------------------------
 
-    def _fresh_model(self) -> Hamiltonian:
+    def _fresh_model(self, warm: bool) -> Hamiltonian:
         hamiltonian = build_hamiltonian(self.config.model, self.described)
-        if self.config.warmstart.symbolic and hamiltonian.symbolic is not None:
+        if warm and hamiltonian.symbolic is not None:
             fit = fit_analytic(
                 self.train,
                 target=self.described.target_volume,
@@ -141,36 +144,27 @@ class Trainer:
         settings = self.config
         rng = np.random.default_rng([settings.run.seed, self.ranks.rank, self.step])
         ids, types = draw_data(self.train, settings.sampler.pool, settings.data.symmetries, rng)
-        moves = self.chains.advance(self.hamiltonian, self.sampler, ids, types, rng)
+        warming = self.step < settings.warmstart.steps
+        chains = self.warmup_chains if warming else self.chains
+        reference = without_network(self.hamiltonian) if warming else self.hamiltonian
+        moves = chains.advance(reference, self.sampler, ids, types, rng)
         self.evaluations += moves.proposals
-        assert self.chains.ids is not None
-        assert self.chains.types is not None
-        arrays = {
-            "data": ids,
-            "data_types": types,
-            "chain": self.chains.ids,
-            "chain_types": self.chains.types,
-        }
+        chain_ids, chain_types = chains.states()
+        arrays = {"data": ids, "data_types": types, "chain": chain_ids, "chain_types": chain_types}
         self.pool = {key: torch.from_numpy(array.copy()).long() for key, array in arrays.items()}
         if settings.objective.kind == "conditional":
+            parts = torch.arange(settings.sampler.pool).split(settings.optimizer.batch)
             with torch.no_grad():
-                self.pool["reference"] = torch.cat(
-                    [
-                        chain - data
-                        for data, chain in (
-                            self._pair_energies(part)[:2]
-                            for part in torch.arange(settings.sampler.pool).split(settings.optimizer.batch)
-                        )
-                    ]
-                )
+                pairs = [self._pair_energies(reference, part)[:2] for part in parts]
+            self.pool["reference"] = torch.cat([chain - data for data, chain in pairs])
         self.acceptance = moves.acceptance
 
-    def _pair_energies(self, which: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _pair_energies(self, hamiltonian: Hamiltonian, which: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """H of data and of chains, `[n]` each, and the energies to regularise, `[2n]`."""
         pool, count = self.pool, len(which)
         ids = torch.cat([pool["data"][which], pool["chain"][which]])
         types = torch.cat([pool["data_types"][which], pool["chain_types"][which]])
-        energies = self.hamiltonian(ids, types)
+        energies = hamiltonian(ids, types)
         regular = energies.neural if self.config.objective.regularize == "neural" else energies.total
         return energies.total[:count], energies.total[count:], regular
 
@@ -178,7 +172,7 @@ class Trainer:
         settings = self.config
         rng = np.random.default_rng([settings.run.seed, self.ranks.rank, self.step, 1])
         which = torch.from_numpy(rng.permutation(settings.sampler.pool)[: settings.optimizer.batch])
-        data, chain, regular = self._pair_energies(which)
+        data, chain, regular = self._pair_energies(self.hamiltonian, which)
         temperature = settings.sampler.temperature
         gap = (chain - data) / temperature
         if settings.objective.kind == "conditional":
@@ -247,9 +241,9 @@ class Trainer:
         """Write a checkpoint: chains of every rank first, then the model file that makes it count."""
         if self.folder is None:
             return
-        assert self.chains.ids is not None
-        assert self.chains.types is not None
-        chains = {"ids": torch.from_numpy(self.chains.ids), "types": torch.from_numpy(self.chains.types)}
+        chains: dict[str, Tensor] = {}
+        if self.chains.ids is not None:
+            chains = {key: torch.from_numpy(a) for key, a in zip(("ids", "types"), self.chains.states(), strict=True)}
         checkpoints.save(
             checkpoints.chain_file(self.folder, self.step, self.ranks.rank),
             checkpoints.Checkpoint(chains, {}),
@@ -276,10 +270,11 @@ class Trainer:
 
     def _resume(self, folder: Path) -> None:
         saved = checkpoints.load(folder / checkpoints.MODEL_FILE)
-        mine = self.config.model_dump(mode="json")
-        differs = [
-            key for key in mine if key not in ("run", "data") and mine[key] != saved.header["config"][key]
-        ]
+        mine, theirs = self.config.model_dump(mode="json"), saved.header["config"]
+        mine["data"]["path"] = theirs["data"]["path"]  # the same data may have moved
+        differs = [key for key in mine if key != "run" and mine[key] != theirs[key]]
+        if mine["run"]["seed"] != theirs["run"]["seed"]:
+            differs.append("run")
         if differs or saved.header["data"] != self.described.model_dump(mode="json"):
             what = f"another [{differs[0]}]" if differs else "other data"
             raise UserError(
@@ -296,7 +291,8 @@ class Trainer:
         self.step, self.evaluations = saved.header["step"], saved.header["evaluations"]
         self.seconds = saved.header["seconds"]
         chains = checkpoints.load(checkpoints.chain_file(folder, self.step, self.ranks.rank)).tensors
-        self.chains.ids, self.chains.types = chains["ids"].numpy(), chains["types"].numpy()
+        if chains:
+            self.chains.ids, self.chains.types = chains["ids"].numpy(), chains["types"].numpy()
         self.log.cut_after(self.step)
 
 
@@ -321,13 +317,17 @@ def split(snapshots: Snapshots, holdout: float, seed: int) -> tuple[Snapshots, S
     return part(np.sort(order[count:])), part(np.sort(order[:count]))
 
 
+def without_network(hamiltonian: Hamiltonian) -> Hamiltonian:
+    """The analytic part alone, sharing its parameters."""
+    if hamiltonian.symbolic is None:
+        raise UserError("warmstart.steps needs contact and volume energies to leave the data with: use a closure.")
+    names, symbolic = hamiltonian.type_names, hamiltonian.symbolic
+    return Hamiltonian(names, symbolic, boundary=hamiltonian.boundary, cells=hamiltonian.cells)
+
+
 def model_with(config: Config, described: Description, weights: dict[str, Tensor]) -> Hamiltonian:
     """The run's Hamiltonian with these weights."""
     hamiltonian = build_hamiltonian(config.model, described)
-    shapes = hamiltonian.state_dict()
-    for key, value in weights.items():
-        if shapes[key].dtype != value.dtype:
-            hamiltonian.get_parameter(key).data = hamiltonian.get_parameter(key).data.to(value.dtype)
     hamiltonian.load_state_dict(weights)
     return hamiltonian
 

@@ -1,0 +1,337 @@
+"""Verbs of training: train, evaluate, export, reproduce, and the data generators."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import UserError
+
+if TYPE_CHECKING:
+    from training.datasets import Recipe
+
+
+class Scale(str, Enum):
+    small = "small"
+    paper = "paper"
+
+
+class Scenario(str, Enum):
+    a = "a"
+    b = "b"
+
+
+Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of every random number.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads.", show_default="all cores")]
+Samples = Annotated[int | None, typer.Option(min=1, help="States to draw.", show_default="the paper's")]
+Mcs = Annotated[
+    int | None, typer.Option(min=1, help="Monte Carlo steps per state.", show_default="as the recipe says")
+]
+
+
+@contextmanager
+def needing_torch(verb: str) -> Iterator[None]:
+    """Imports of the training package, or a sentence about what is missing."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"{verb} needs {error.name}, which is not installed: run pip install 'neuralcpm-bridge[train]'."
+        ) from None
+
+
+def cores(threads: int | None) -> int:
+    return (
+        threads or len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else threads or os.cpu_count() or 1
+    )
+
+
+def train(
+    config: Annotated[
+        Path | None, typer.Argument(metavar="CONFIG.toml", help="Configuration.", show_default=False)
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="RUN", help="Folder of the run; continued if it exists."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Data set (.npz) in place of the configuration's.")
+    ] = None,
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change one entry, e.g. optimizer.lr=0.01."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed in place of the configuration's.")] = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Print a commented configuration and stop.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Train a Hamiltonian on a data set; a run that was interrupted continues where its last checkpoint is."""
+    with needing_torch("train"):
+        from training.config import EXAMPLE, load_config
+        from training.logs import named_parameters
+        from training.trainer import Trainer
+    if example:
+        print(EXAMPLE, end="")
+        return
+    if config is None or output is None:
+        raise UserError("train needs a configuration and a folder: neuralcpm train CONFIG.toml -o RUN.")
+    changes = list(override or [])
+    if seed is not None:
+        changes.append(f"run.seed={seed}")
+    settings = load_config(config, changes)
+    source = data or settings.data.path
+    if source is None:
+        raise UserError(f"{config} names no data set: set data.path or give --data.")
+    from ..snapshots import load_snapshots
+
+    trainer = Trainer(settings, load_snapshots(source), output)
+    if not trainer.ranks.first:
+        trainer.run()
+        return
+    with step_progress(settings.optimizer.steps, trainer.step) as show:
+        model = trainer.run(show)
+    summary = {
+        "run": str(output),
+        "steps": trainer.step,
+        "seconds": trainer.seconds,
+        "evaluations_per_s": trainer.evaluations / max(trainer.seconds, 1e-9),
+        "parameters": named_parameters(model),
+    }
+    if as_json:
+        print(json.dumps(summary))
+        return
+    print(
+        f"Trained {summary['steps']} steps in {trainer.seconds:.0f} s; next: neuralcpm export {output} -o model.onnx"
+    )
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a training run.", show_default=False)],
+    output: Output,
+    name: Annotated[str | None, typer.Option(help="Name in the file.", show_default="the file's")] = None,
+) -> None:
+    """Write a run's averaged weights as a model file, checked on every back end."""
+    with needing_torch("export"):
+        from training.export import export as write
+        from training.trainer import load_run
+    hamiltonian, config, header = load_run(run)
+    height, width = header["data"]["lattice"]
+    summary = {
+        "steps": header["step"],
+        "seed": config.run.seed,
+        "preset": config.model.preset,
+        "objective": config.objective.kind,
+    }
+    artifact = write(
+        hamiltonian,
+        output,
+        name=name or "",
+        lattice=(height, width),
+        temperature=config.sampler.temperature,
+        training=summary | {"data": str(config.data.path)} if config.data.path else summary,
+    )
+    print(f"Wrote {output}: {artifact.metadata.architecture}, {artifact.metadata.parameters:,} parameters.")
+
+
+def evaluate(
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="The model file (model.onnx).", show_default=False)
+    ],
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Data set (.npz) it should resemble.", show_default=False)
+    ],
+    replicates: Annotated[int, typer.Option(min=1, help="Chains, from scattered single pixels.")] = 32,
+    mcs: Annotated[int, typer.Option(min=1, help="Monte Carlo steps per chain.")] = 2000,
+    seed: Seed = 0,
+    threads: Threads = None,
+    samples: Annotated[Path | None, typer.Option(help="Keep the sampled states here (.npz).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Sample a model from mixed starts and measure the states beside the data's."""
+    with needing_torch("evaluate"):
+        from training.evaluation import sample_from_mixed
+        from training.export import hamiltonian_from_artifact
+    from ..artifact import load_artifact
+    from ..metrics import summary
+    from ..snapshots import load_snapshots
+
+    artifact = load_artifact(model)
+    snapshots = load_snapshots(data, artifact)
+    drawn = sample_from_mixed(
+        hamiltonian_from_artifact(artifact),
+        snapshots,
+        replicates,
+        mcs,
+        temperature=artifact.metadata.temperature,
+        seed=seed,
+        threads=cores(threads),
+    )
+    if samples is not None:
+        drawn.save(samples)
+    results = {"model": summary(drawn, snapshots), "data": summary(snapshots, snapshots)}
+    if as_json:
+        print(json.dumps(results))
+        return
+    print_columns(f"{artifact.metadata.name}: {replicates} chains of {mcs} MCS from mixed starts", results)
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help="cellsort-a, cellsort-b, elongation, cellular-mnist, bipolar."),
+    ],
+    scale: Annotated[
+        Scale, typer.Option(help="small: two cores; paper: the full setting, for a GPU machine.")
+    ] = Scale.small,
+    seed: Seed = 0,
+    threads: Threads = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep data, runs, pictures here.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Repeat an experiment: data, training, sampling from mixed starts, metrics, a table beside the paper's."""
+    with needing_torch("reproduce"):
+        from training.reproduce import Setting
+        from training.reproduce import reproduce as run
+    import sys
+
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status("…") as status:
+
+        def tell(message: str) -> None:
+            status.update(message)
+            if not sys.stderr.isatty():
+                print(message, file=sys.stderr, flush=True)
+
+        results = run(name, Setting(scale.value, seed, cores(threads), output, tell))
+    if as_json:
+        print(json.dumps(results))
+        return
+    print_columns(
+        f"{name} ({scale.value}, seed {seed})", {k: v for k, v in results.items() if isinstance(v, dict)}
+    )
+    print(", ".join(f"{key} {value:.4g}" for key, value in results.items() if isinstance(value, float)))
+
+
+# -- data generators -----------------------------------------------------------------------------------------------
+
+
+def data_cellsort(
+    output: Output,
+    scenario: Annotated[Scenario, typer.Option(help="a: weak adhesion; b: sorting.")] = Scenario.a,
+    samples: Samples = None,
+    mcs: Mcs = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+) -> None:
+    """The paper's cell sorting: 50 cells of two types on 100², contact and volume energies."""
+    _generate(f"cellsort-{scenario.value}", output, samples, mcs, seed, threads)
+
+
+def data_cellular_mnist(
+    output: Output, samples: Samples = None, mcs: Mcs = None, seed: Seed = 0, threads: Threads = None
+) -> None:
+    """Cellular MNIST: type-2 cells drawn to a handwritten digit, labels kept."""
+    _generate("cellular-mnist", output, samples, mcs, seed, threads)
+
+
+def data_bipolar(
+    output: Output, samples: Samples = None, mcs: Mcs = None, seed: Seed = 0, threads: Threads = None
+) -> None:
+    """Bi-polar aggregates: each type-2 cell is drawn to one of two poles on a random axis (a Moore analogue of the
+    paper's Morpheus model: J(0,·) = 8, J11 = J22 = 4, J12 = 8, λ = 1, V* = 150, T = 2)."""
+    _generate("bipolar", output, samples, mcs, seed, threads)
+
+
+def data_elongation(
+    output: Output, samples: Samples = None, mcs: Mcs = None, seed: Seed = 0, threads: Threads = None
+) -> None:
+    """Two types of which the second is elongated by a length constraint: what contact and volume cannot express."""
+    _generate("elongation", output, samples, mcs, seed, threads)
+
+
+def _generate(
+    name: str, output: Path, samples: int | None, mcs: int | None, seed: int, threads: int | None
+) -> None:
+    with needing_torch("data"):
+        from training.datasets import RECIPES, generate
+    recipe: Recipe = RECIPES[name]
+    with state_progress(samples or recipe.samples) as progress:
+        snapshots = generate(
+            recipe, samples=samples, mcs=mcs, seed=seed, threads=cores(threads), progress=progress
+        )
+    snapshots.save(output)
+    print(
+        f"Wrote {output}: {len(snapshots)} states of {snapshots.ids.shape[1]}×{snapshots.ids.shape[2]} sites."
+    )
+
+
+# -- what is shown ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def state_progress(total: int) -> Iterator[Callable[[int, int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    with Progress(
+        BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)
+    ) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done, _: bar.update(task, completed=done)
+
+
+@contextmanager
+def step_progress(steps: int, start: int) -> Iterator[Callable[[Any], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("", total=steps, completed=start)
+
+        def show(report: Any) -> None:
+            keys = ("loss", "energy_data", "energy_chains", "acceptance")
+            text = "  ".join(f"{key.replace('_', ' ')} {report.values[key]:.4g}" for key in keys)
+            bar.update(task, completed=report.step, description=text)
+
+        yield show
+
+
+def print_columns(title: str, columns: dict[str, dict[str, Any]]) -> None:
+    """Dictionaries side by side, one row per key."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("", *columns, title=title)
+    for key in dict.fromkeys(key for values in columns.values() for key in values):
+        table.add_row(key, *(_text(values.get(key)) for values in columns.values()))
+    Console().print(table)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_text(entry) for entry in value) + "]"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(entry)}" for key, entry in value.items())
+    return str(value)

@@ -1,0 +1,97 @@
+"""Samplers against full enumeration on tiny lattices; the approximate one's bias against the same truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
+from training.samplers import ExactChains, ParallelSampler
+
+from .enumeration import Enumeration, expected_total_variation, total_variation
+
+CHAINS, ROUNDS, GAP = 150, 30, 10
+"""Chains, samples taken of each, and Monte Carlo steps between two samples."""
+
+
+def analytic(boundary: str) -> Hamiltonian:
+    J = torch.tensor([[0.0, 1.0, 1.4], [1.0, 0.8, 1.6], [1.4, 1.6, 0.6]])
+    symbolic = Symbolic(Contact(J, boundary == "periodic"), Volume(torch.tensor([0.15]), torch.tensor([3.0])))
+    return Hamiltonian(("medium", "A", "B"), symbolic, boundary=boundary)
+
+
+def small_network() -> Hamiltonian:
+    torch.manual_seed(3)
+    closure = make_preset("local8-closure", cells=3, target_volume=3.0, padding="circular")
+    assert closure.network is not None
+    with torch.no_grad():
+        closure.network.cell_head.out.weight.mul_(60)  # loud enough to change the distribution
+    return closure
+
+
+def sampled(
+    sampler: ExactChains | ParallelSampler, hamiltonian: Hamiltonian, world: Enumeration
+) -> np.ndarray:
+    """Counts of every state over chains and rounds, after a warm-up."""
+    rng = np.random.default_rng(0)
+    ids = world.states[rng.integers(len(world.states), size=CHAINS)].reshape(-1, *world.shape)
+    types = np.repeat(world.types[None], CHAINS, axis=0)
+    counts = np.zeros(len(world.states), dtype=np.int64)
+    for number in range(-3, ROUNDS):
+        ids, _ = sampler.advance(hamiltonian, ids, types, 5 * GAP if number < 0 else GAP, seed=number + 3)
+        if number >= 0:
+            np.add.at(counts, world.index(ids), 1)
+    return counts
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "free"])
+def test_exact_chains_sample_the_enumerated_distribution(boundary: str) -> None:
+    hamiltonian = analytic(boundary)
+    world = Enumeration(hamiltonian, [0, 1, 2, 2], (2, 3) if boundary == "periodic" else (3, 2))
+    truth = world.copy_dynamics()
+    counts = sampled(ExactChains(threads=2), hamiltonian, world)
+    # Samples of one chain are nearly independent after GAP sweeps; a factor of two is left for what remains.
+    assert total_variation(counts, truth) < 2 * expected_total_variation(truth, CHAINS * ROUNDS)
+
+
+def test_exact_chains_of_a_network_sample_the_enumerated_distribution() -> None:
+    hamiltonian = small_network()
+    world = Enumeration(hamiltonian, [0, 1, 2], (3, 3))
+    truth = world.copy_dynamics()
+    counts = sampled(ExactChains(threads=2), hamiltonian, world)
+    assert total_variation(counts, truth) < 2 * expected_total_variation(truth, CHAINS * ROUNDS)
+    without = Hamiltonian(hamiltonian.type_names, hamiltonian.symbolic)
+    symbolic = Enumeration(without, [0, 1, 2], (3, 3))
+    other = symbolic.copy_dynamics()
+    assert total_variation(counts, other) > 2 * total_variation(counts, truth)
+
+
+def test_parallel_sampler_approaches_the_serial_one_with_fewer_flips_at_once() -> None:
+    """One flip at a time is a serial chain that picks boundary sites; several at once act on a stale state."""
+    hamiltonian = analytic("periodic")
+    world = Enumeration(hamiltonian, [0, 1, 2, 2], (2, 3))
+    truth = world.copy_dynamics()
+    distances = {}
+    for flips in (1, 4):
+        ids = world.states[np.random.default_rng(0).integers(len(world.states), size=2000)].reshape(-1, 2, 3)
+        types = np.repeat(world.types[None], len(ids), axis=0)
+        ids, moves = ParallelSampler(flips=flips).advance(hamiltonian, ids, types, 12, seed=1)
+        assert 0 < moves.acceptance < 1
+        known = world.index(ids)
+        distances[flips] = total_variation(np.bincount(known[known >= 0], minlength=len(truth)), truth)
+    assert distances[1] < distances[4]
+
+
+def test_a_seed_gives_the_same_chains_again_whatever_the_threads() -> None:
+    hamiltonian = analytic("periodic")
+    rng = np.random.default_rng(1)
+    ids = rng.integers(0, 3, size=(4, 12, 12), dtype=np.int32)
+    types = np.repeat(np.array([[0, 1, 2]], dtype=np.int32), 4, axis=0)
+    first, moves = ExactChains(threads=1).advance(hamiltonian, ids, types, 3, seed=5)
+    again, _ = ExactChains(threads=2).advance(hamiltonian, ids, types, 3, seed=5)
+    other, _ = ExactChains(threads=1).advance(hamiltonian, ids, types, 3, seed=6)
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert moves.proposals > moves.accepted > 0
+    assert not np.array_equal(first, ids)
