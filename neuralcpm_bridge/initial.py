@@ -92,6 +92,16 @@ def scatter(shape: tuple[int, int], cells: int, area: int, random: np.random.Gen
     return ids
 
 
+def shrunk_to_pixels(state: CellState, random: np.random.Generator) -> CellState:
+    """The same cells as one pixel each, at random places of the tissue: a start that knows nothing of shapes.
+
+    Every chain that is to show what a model has learned must find cells, neighbours and shapes by itself.
+    """
+    ids = np.zeros(state.ids.size, dtype=np.int32)
+    ids[random.choice(np.flatnonzero(state.ids), state.cells.size, replace=False)] = state.cells
+    return CellState(ids.reshape(state.shape), state.types)
+
+
 def _nearest(pixels: NDArray[np.float64], seeds: NDArray[np.float64]) -> NDArray[np.intp]:
     """Index of the nearest seed of every pixel, in bounded memory."""
     owner = np.empty(len(pixels), dtype=np.intp)

@@ -49,7 +49,7 @@ def line_chart(
     if not len(everything):
         raise UserError("A chart without any finite value was asked for: give at least one point.")
     x_ticks, y_ticks = (nice_ticks(*_range(everything[:, axis])) for axis in (0, 1))
-    y_texts = _tick_texts(y_ticks)
+    y_texts = tick_texts(y_ticks)
     names = list(dict.fromkeys(line.name for line in lines))
     colours = {name: LINE_COLOURS[number % len(LINE_COLOURS)] for number, name in enumerate(names)}
 
@@ -66,7 +66,7 @@ def line_chart(
         _, y = frame.place(x_ticks[0], value)
         canvas.line([(left, y), (frame.box[2], y)], RULE, 1)
         canvas.text((left - 8 - text_width(text, TEXT), y - TEXT / 2 - 2), text, FAINT)
-    for value, text in zip(x_ticks, _tick_texts(x_ticks), strict=True):
+    for value, text in zip(x_ticks, tick_texts(x_ticks), strict=True):
         x, _ = frame.place(value, y_ticks[0])
         canvas.line([(x, bottom), (x, bottom + 4)], FAINT, 1)
         canvas.text((x - text_width(text, TEXT) / 2, bottom + 6), text, FAINT)
@@ -99,7 +99,8 @@ def _range(values: NDArray[np.float64]) -> tuple[float, float]:
     return low - half, high + half
 
 
-def _tick_texts(ticks: NDArray[np.float64]) -> list[str]:
+def tick_texts(ticks: NDArray[np.float64]) -> list[str]:
+    """Ticks as short as they can be told apart."""
     step, largest = ticks[1] - ticks[0], np.abs(ticks).max()
     if largest >= 1e5 or step < 1e-4:
         return [

@@ -1,0 +1,36 @@
+"""The verb report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def report(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN…", help="Folders of train or reproduce, or model files.", show_default=False),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="report.html", help="The file to write.", show_default=False)
+    ],
+    data: Annotated[Path | None, typer.Option(help="Data set (.npz).", show_default="the runs' own")] = None,
+    title: Annotated[str, typer.Option(help="Title of the page.", show_default="the runs' names")] = "",
+    mcs: Annotated[
+        int, typer.Option(min=0, help="Monte Carlo steps of samples of runs that kept none; 0: no samples.")
+    ] = 500,
+    replicates: Annotated[int, typer.Option(min=1, help="Samples to draw.")] = 8,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
+) -> None:
+    """Write one HTML file about trained models: data, curves, parameters, samples, measures, speed, provenance."""
+    from rich.console import Console
+
+    from ..report import Sampling, write_report
+    from .machine import usable_cores
+
+    sampling = Sampling(replicates, mcs, seed, usable_cores()) if mcs else None
+    with Console(stderr=True).status("…") as status:
+        names = write_report(runs, output, data=data, title=title, sampling=sampling, tell=status.update)
+    print(f"Wrote {output} about {', '.join(names)}: open it in any browser.")

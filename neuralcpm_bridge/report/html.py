@@ -1,0 +1,105 @@
+"""Pieces of the page. Everything that comes from a file or a user passes through `escape` here."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from ..pictures import png_bytes, tile, type_colour
+from ..state import CellState
+
+STATE_SIDE = 200
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""The browser itself keeps the page from loading or running anything, whatever a run folder contains."""
+
+
+def number(value: float | int | str | None) -> str:
+    """A value as people read it: four figures, thousands parted."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return f"{value:,}"
+    if value != value:
+        return "–"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def paragraph(text: str, style: str = "") -> str:
+    return f'<p class="{escape(style)}">{escape(text)}</p>' if style else f"<p>{escape(text)}</p>"
+
+
+def section(title: str, *content: str) -> str:
+    """A titled section; nothing where it would be empty."""
+    body = "".join(content)
+    return f"<section><h2>{escape(title)}</h2>{body}</section>" if body else ""
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str | float | None]], marked: Iterable[Sequence[bool]] = ()
+) -> str:
+    """Rows of a name and values; numbers stand to the right, `marked` values are set off."""
+    body, numeric = [], [False] * len(head)
+    marks = [list(row) for row in marked]
+    for index, (name, *values) in enumerate(rows):
+        cells = [f'<th scope="row">{escape(str(name))}</th>']
+        for place, value in enumerate(values):
+            style = "" if isinstance(value, str) else "number"
+            numeric[place + 1] |= isinstance(value, (int, float))
+            style += " near" if marks and marks[index][place] else ""
+            cells.append(f'<td class="{style}">{escape(number(value))}</td>')
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    titles = "".join(
+        f'<th scope="col"{" class=number" if right else ""}>{escape(title)}</th>'
+        for title, right in zip(head, numeric, strict=True)
+    )
+    top = f"<thead><tr>{titles}</tr></thead>" if any(head) else ""
+    return f'<div class="wide"><table>{top}<tbody>{"".join(body)}</tbody></table></div>' if body else ""
+
+
+def hash_table(rows: Iterable[tuple[str, str]]) -> str:
+    body = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td class="hash">{escape(text)}</td></tr>' for name, text in rows
+    )
+    return f'<div class="wide"><table><tbody>{body}</tbody></table></div>' if body else ""
+
+
+def cards(facts: Iterable[tuple[str, str]]) -> str:
+    """The few numbers one looks at first."""
+    entries = "".join(f"<li><b>{escape(value)}</b><span>{escape(name)}</span></li>" for name, value in facts)
+    return f'<ul class="cards">{entries}</ul>'
+
+
+def states_figure(title: str, states: Sequence[CellState]) -> str:
+    pictures = []
+    for order, state in enumerate(states, start=1):
+        content = base64.b64encode(png_bytes(tile(state, STATE_SIDE).quantize(32))).decode("ascii")
+        pictures.append(f'<img alt="{escape(title)}, state {order}" src="data:image/png;base64,{content}">')
+    return f'<figure><figcaption>{escape(title)}</figcaption><div class="states">{"".join(pictures)}</div></figure>'
+
+
+def type_key(names: Sequence[str]) -> str:
+    entries = []
+    for kind, name in enumerate(names):
+        colour = "#{:02x}{:02x}{:02x}".format(*type_colour(kind))
+        entries.append(f'<li><i style="background:{colour}"></i>{escape(name)}</li>')
+    return f'<ul class="types">{"".join(entries)}</ul>'
+
+
+def details(title: str, text: str) -> str:
+    return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+
+
+def page(title: str, style: str, head: str, body: str, foot: str) -> str:
+    return (
+        "<!doctype html>\n"
+        '<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head>"
+        f"<body><header><h1>{escape(title)}</h1>{head}</header><main>{body}</main><footer>{foot}</footer></body></html>\n"
+    )

@@ -1,0 +1,273 @@
+"""The sections of the report, in the order in which they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..artifact import Metadata
+from ..conventions import TARGETS, SymbolicValues, symbolic_values
+from ..errors import UserError
+from ..pictures import Line
+from ..snapshots import Snapshots
+from . import html
+from .charts import svg_chart
+from .gather import Run
+from .measuring import closest_to_data, comparable_measures
+
+SHOWN_STATES = 8
+NO_CURVES = (
+    "step",
+    "loss",
+    "energy_data",
+    "energy_chains",
+    "gap",
+    "acceptance",
+    "rate",
+    "seconds",
+    "evaluations_per_s",
+)
+"""Columns of metrics.csv that are not parameters."""
+HOST_NAMES = {"embedded": "learned", "cc3d": "CompuCell3D", "morpheus": "Morpheus"}
+
+
+def lede(runs: Sequence[Run], verdict: str) -> str:
+    """The sentence under the title."""
+    if verdict:
+        return verdict
+    run = runs[0]
+    kind = _architecture(run)
+    size = f" with {run.artifact.metadata.parameters:,} parameters" if run.artifact else ""
+    time = f", trained for {run.header['step']:,} steps in {duration(run.header['seconds'])}" if run.header else ""
+    return f"A model of the kind {kind}{size}{time}."
+
+
+def what_was_trained(runs: Sequence[Run], data: Snapshots | None) -> str:
+    rows: list[list[Any]] = [
+        ["architecture", *map(_architecture, runs)],
+        ["learned numbers", *(f"{run.artifact.metadata.parameters:,}" if run.artifact else "–" for run in runs)],
+        ["sees", *map(_window, runs)],
+    ]
+    if any(run.header for run in runs):
+        rows += [
+            ["objective", *(str(run.config.get("objective", {}).get("kind", "–")) for run in runs)],
+            ["sampler", *(str(run.config.get("sampler", {}).get("kind", "–")) for run in runs)],
+            ["steps", *(html.number(run.header.get("step")) for run in runs)],
+            ["training time", *(duration(run.header.get("seconds")) for run in runs)],
+            ["ΔH evaluations", *(html.number(run.header.get("evaluations")) for run in runs)],
+        ]
+    notes = "".join(html.paragraph(f"{run.name}: {run.note}", "note") for run in runs if run.note)
+    head = ["", *(run.name for run in runs)]
+    return html.section("What was trained, on what", html.paragraph(data_sentence(data)), html.table(head, rows), notes)
+
+
+def _architecture(run: Run) -> str:
+    return run.artifact.metadata.architecture if run.artifact else str(run.config.get("model", {}).get("preset", "–"))
+
+
+def _window(run: Run) -> str:
+    if run.artifact is None:
+        return "–"
+    field = run.artifact.metadata.receptive_field
+    return "the whole lattice" if field is None else f"{field} sites across"
+
+
+def data_sentence(data: Snapshots | None) -> str:
+    if data is None:
+        return "The data set was not found beside the run: samples and measures of the data are left out."
+    height, width = data.ids.shape[1:]
+    cells = np.mean([state.cells.size for state in data])
+    types = f" of the types {', '.join(data.type_names[1:])}" if len(data.type_names) > 1 else ""
+    text = f"{len(data)} snapshots of {height}×{width} sites, about {cells:.0f} cells{types}, {data.boundary} boundary"
+    recipe = data.provenance.get("recipe", {})
+    if recipe:
+        text += f"; generated ({recipe.get('name', 'unnamed')}, {recipe.get('mcs', '?')} MCS each)"
+        text += ", with a length constraint that contact and volume cannot express" if recipe.get("length") else ""
+    return text + "."
+
+
+def duration(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
+
+
+def curves(runs: Sequence[Run], truth: dict[str, float]) -> str:
+    trained = [run for run in runs if len(run.curves.get("step", ()))]
+    if not trained:
+        return ""
+
+    def lines(key: str, title: str = "") -> list[Line]:
+        return [Line(run.name + title, run.curves["step"], run.curves[key]) for run in trained if key in run.curves]
+
+    charts = [svg_chart("Loss", lines("loss")), svg_chart("Acceptance of proposals", lines("acceptance"))]
+    for run in trained:
+        energies = {"energy_data": "data", "energy_chains": "chains"}
+        pairs = [Line(name, run.curves["step"], run.curves[key]) for key, name in energies.items() if key in run.curves]
+        charts.append(svg_chart(f"Energy of data and chains, {run.name}", pairs))
+    for run in trained:
+        charts += parameter_charts(run, truth)
+    known = html.paragraph("Dashed: the true value, which generated the data.", "faint") if truth else ""
+    return html.section("Training curves", known, f'<div class="charts">{"".join(charts)}</div>')
+
+
+def parameter_charts(run: Run, truth: dict[str, float]) -> list[str]:
+    """Contact energies in one chart, every other parameter in its own: their scales differ."""
+    named = [key for key in run.curves if key not in NO_CURVES]
+    groups = [[key for key in named if key.startswith("J")], *([key] for key in named if not key.startswith("J"))]
+    steps = run.curves["step"]
+    charts = []
+    for keys in filter(None, groups):
+        lines = [Line(key, steps, run.curves[key]) for key in keys]
+        lines += [Line(key, steps[[0, -1]], np.full(2, truth[key]), dashed=True) for key in keys if key in truth]
+        title = "Contact energies w_S·J" if len(keys) > 1 or keys[0].startswith("J") else _spoken(keys[0])
+        charts.append(svg_chart(f"{title}, {run.name}", lines))
+    return charts
+
+
+RESULT_NAMES = {
+    "norm_t1": "error of the parameters (norm, T = 1)",
+    "norm_tstar": "error at the temperature that fits best",
+    "rmse_t1": "root mean square error (T = 1)",
+    "rmse_tstar": "root mean square error, best temperature",
+    "t_star": "temperature that fits best, T*",
+    "seconds": "seconds in all",
+    "evaluations_per_s": "ΔH evaluations per second",
+}
+
+
+def _spoken(key: str) -> str:
+    return key.replace("lambda", "Volume strength w_S·λ") if key.startswith("lambda") else key
+
+
+def parameters(runs: Sequence[Run], truth: dict[str, float]) -> str:
+    parts = []
+    for run in runs:
+        if run.artifact is None:
+            continue
+        parts += [f"<h3>{html.escape(run.name)}</h3>", parameter_table(run.artifact.metadata, truth)]
+    words = (
+        "Energies of the training convention (H = ¼ Σ over Moore pairs J + Σ λ(V − V*)²) and the same in the words of "
+        "each host. The learned network's ΔH is added to them unchanged."
+    )
+    return html.section("Parameters, in the conventions of the hosts", html.paragraph(words), *parts) if parts else ""
+
+
+def parameter_table(meta: Metadata, truth: dict[str, float]) -> str:
+    try:
+        values = {host: symbolic_values(meta, target) for host, target in TARGETS.items() if host in HOST_NAMES}
+    except UserError as error:
+        return html.paragraph(str(error), "note")
+    rows: list[list[Any]] = []
+    count = len(meta.types)
+
+    def add(title: str, key: str, pick: Any) -> None:
+        rows.append([title, *(float(pick(values[host])) for host in HOST_NAMES), *([truth.get(key)] if truth else [])])
+
+    for a in range(count):
+        for b in range(max(a, 1), count):
+            add(f"contact {meta.types[a]} – {meta.types[b]}", f"J{a}{b}", lambda v, a=a, b=b: v.contact[a, b])
+    for kind in [1] if _types_share_volume(values["embedded"]) else range(1, count):
+        of = "" if _types_share_volume(values["embedded"]) else f", {meta.types[kind]}"
+        add(f"volume strength λ{of}", "lambda", lambda v, k=kind: v.strength[k])
+        add(f"target volume V*{of}", "", lambda v, k=kind: v.target_volume[k])
+    add("temperature", "", lambda v: v.temperature)
+    if meta.neural is not None:
+        rows.append(
+            ["weight of the network w_NN", *([meta.neural.weight] * len(HOST_NAMES)), *([None] if truth else [])]
+        )
+    return html.table(["", *HOST_NAMES.values(), *(["truth"] if truth else [])], rows)
+
+
+def _types_share_volume(values: SymbolicValues) -> bool:
+    return bool(np.ptp(values.strength[1:]) == 0 and np.ptp(values.target_volume[1:]) == 0)
+
+
+def samples(runs: Sequence[Run], data: Snapshots | None) -> str:
+    figures = [] if data is None else [html.states_figure("Data", spread(data))]
+    names: tuple[str, ...] = data.type_names if data is not None else ()
+    for run in runs:
+        if run.samples is not None:
+            names = names or run.samples.type_names
+            mcs = run.samples.provenance.get("mcs")
+            after = f", after {mcs:,} MCS from single pixels" if isinstance(mcs, int) else ""
+            figures.append(html.states_figure(f"Samples of {run.name}{after}", spread(run.samples)))
+    if not figures:
+        return ""
+    return html.section("Samples beside data", html.type_key(names), f'<div class="samples">{"".join(figures)}</div>')
+
+
+def spread(snapshots: Snapshots) -> list[Any]:
+    """States from all over a data set."""
+    chosen = sorted({round(place) for place in np.linspace(0, len(snapshots) - 1, SHOWN_STATES)})
+    return [snapshots[number] for number in chosen]
+
+
+def measures(runs: Sequence[Run], data: Snapshots | None) -> tuple[str, str]:
+    """The table of measures, and one sentence about who is nearer to the data."""
+    sampled = [run for run in runs if run.samples is not None]
+    if data is None or not sampled:
+        return "", ""
+    wanted = comparable_measures(data, data)
+    found = [comparable_measures(run.samples, data) for run in sampled if run.samples is not None]
+    rows, marks = [], []
+    for title in wanted:
+        near = closest_to_data(found, wanted, title)
+        rows.append([title, wanted[title], *(row.get(title) for row in found)])
+        marks.append([False, *near])
+    verdict = _verdict([run.name for run in sampled], marks)
+    words = "Means over states." + (" Green: the model nearer to the data." if len(sampled) > 1 else "")
+    content = html.table(["measure", "data", *(run.name for run in sampled)], rows, marks)
+    return html.section("Measures beside the data's", html.paragraph(words), content), verdict
+
+
+def _verdict(names: Sequence[str], marks: Sequence[Sequence[bool]]) -> str:
+    decided = [row for row in marks if any(row)]
+    if len(names) < 2 or not decided:
+        return ""
+    wins = [sum(row[place + 1] for row in decided) for place in range(len(names))]
+    best = int(np.argmax(wins))
+    return (
+        f"{names[best]} is nearest to the data in {wins[best]} of {len(decided)} measures that tell the models apart."
+    )
+
+
+def speed(timed: dict[str, dict[str, Any]]) -> str:
+    rows = [[name, found["median"], found["p95"], found["by"], found["where"]] for name, found in timed.items()]
+    words = "One ΔH of a random copy attempt at a cell boundary, one thread, measured when this report was written."
+    head = ["model", "median µs", "95th percentile", "back end", "on"]
+    return html.section("Price of one ΔH", html.paragraph(words), html.table(head, rows)) if rows else ""
+
+
+def results(runs: Sequence[Run]) -> str:
+    """Numbers that an experiment kept in results.json, beside the paper's where it states them."""
+    kept: list[dict[str, Any]] = []
+    for run in runs:
+        if run.results and run.results not in kept:
+            kept.append(run.results)
+    parts = []
+    for found in kept:
+        stated = found.get("paper")
+        paper = stated if isinstance(stated, dict) else {}
+        plain = {key: value for key, value in found.items() if isinstance(value, (int, float, str))}
+        rows = [
+            [RESULT_NAMES.get(key, key.replace("_", " ")), value, *([paper.get(key)] if paper else [])]
+            for key, value in plain.items()
+        ]
+        parts.append(html.table(["", "here", *(["paper"] if paper else [])], rows))
+    return html.section("Results of the experiment", *parts)
+
+
+def provenance(runs: Sequence[Run], hashes: dict[str, str]) -> str:
+    rows = list(hashes.items())
+    shown = []
+    for run in runs:
+        if run.artifact is not None:
+            rows.append((f"weights of {run.name} (SHA-256)", run.artifact.metadata.weights_hash))
+        rows += [(f"{what} of {run.name} (SHA-256)", digest) for what, digest in run.hashes.items()]
+        if run.config:
+            shown.append(html.details(f"Configuration of {run.name}", json.dumps(run.config, indent=1)))
+    return html.section("Provenance", html.hash_table(rows), *shown)
