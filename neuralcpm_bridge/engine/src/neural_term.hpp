@@ -24,6 +24,9 @@ class NeuralTerm {
   // H_NN of the cached state; bit-equal to that of a fresh rebuild after any history of changes.
   virtual double energy() const = 0;
 
+  // Multiplications and additions of convolutions so far: what speed is to be compared with.
+  virtual std::uint64_t multiply_adds() const = 0;
+
   // H_NN(with ids[site] = new_id) - H_NN. Keeps what it computed, so that a commit of it is cheap.
   // new_id exists (type >= 0), but may have no pixels yet; the old cell may lose its last one.
   virtual double delta(const Lattice& lattice, int site, std::int32_t new_id) = 0;

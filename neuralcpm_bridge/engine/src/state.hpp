@@ -61,6 +61,9 @@ class State {
   double delta_unchecked(const Flip& flip);
   void commit_unchecked(const Flip& flip);
 
+  // Multiplications and additions of the network's convolutions so far; 0 before it was first asked.
+  std::uint64_t multiply_adds() const { return neural_ ? neural_->multiply_adds() : 0; }
+
   // Attempts this chain has made: with its seed, all there is to the state of its random numbers.
   std::uint64_t attempts = 0;
 

@@ -1,4 +1,7 @@
 // The background's part of a proposal, layer by layer, and the sum over cells.
+#include <algorithm>
+#include <cstring>
+
 #include "incremental.hpp"
 
 namespace ncpm::neural {
@@ -61,14 +64,28 @@ void Incremental::load_fixed(const Pass& pass, const PixelTable& table, const Ar
                       pass.pitch(channels));
 }
 
+// Rows (or columns) of input that an output range reads, counted once per tap, zeros left out.
+static int taps(int outputs, int live_lo, int live_hi) {
+  int count = 0;
+  for (int step = -1; step <= 1; ++step)
+    count += std::max(0, std::min(outputs + step, live_hi) - std::max(step, live_lo));
+  return count;
+}
+
+void Incremental::run(const Convolution& job, int outputs) const {
+  multiply_adds_ += std::uint64_t(taps(job.rows, job.live_y0, job.live_y1)) *
+                    taps(job.columns, job.live_x0, job.live_x1) * job.in_channels * outputs;
+  kernels_.convolve(job);
+}
+
 // out += convolution of `in`, both over the frame.
 void Incremental::convolve(const Pass& pass, const Packed& weights, const float* in, const Rect& rect, float* out) const {
   if (rect.empty()) return;
   const int rows = rect.y.size(), columns = rect.x.size();
-  kernels_.convolve({in + pass.at(weights.in_stride, rect.y.lo, rect.x.lo), pass.pitch(weights.in_stride), weights.inputs,
-                     weights.in_stride, out + pass.at(weights.out_stride, rect.y.lo, rect.x.lo),
-                     pass.pitch(weights.out_stride), weights.out_stride, rows, columns, -1, rows + 1, -1, columns + 1,
-                     weights.weights.data()});
+  run({in + pass.at(weights.in_stride, rect.y.lo, rect.x.lo), pass.pitch(weights.in_stride), weights.inputs,
+       weights.in_stride, out + pass.at(weights.out_stride, rect.y.lo, rect.x.lo), pass.pitch(weights.out_stride),
+       weights.out_stride, rows, columns, -1, rows + 1, -1, columns + 1, weights.weights.data()},
+      weights.outputs);
 }
 
 namespace {

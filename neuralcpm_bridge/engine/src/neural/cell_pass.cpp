@@ -92,9 +92,9 @@ Patch Incremental::new_patch(const Pass& pass, const Rect& rect, int channels) {
   return patch;
 }
 
-// out += convolution of `in` (over the frame, valid in `live`) on `rect`.
-Patch Incremental::convolve_cell(const Pass& pass, const Packed& weights, float* in, const Rect& live, const Rect& rect,
-                                 Patch out) {
+// out += (fresh: out =) convolution of `in` (over the frame, valid in `live`) on `rect`.
+void Incremental::convolve_cell(const Pass& pass, const Packed& weights, float* in, const Rect& live, const Rect& rect,
+                                const Patch& out, bool fresh) {
   const int channels = weights.in_stride;
   const Frame& frame = pass.frame;
   // Where a cell differs all the way round, the ring repeats the far end.
@@ -105,9 +105,10 @@ Patch Incremental::convolve_cell(const Pass& pass, const Packed& weights, float*
   clear_around(pass, in, channels, read, live);
   if (round_y || round_x)
     fill_padding(pass, in, channels, {round_y ? read.y : read.y & frame.y.exists, round_x ? read.x : read.x & frame.x.exists});
-  kernels_.convolve({in + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels), weights.inputs, channels, out.data,
-                     out.pitch, weights.out_stride, rect.y.size(), rect.x.size(), valid.y.lo - rect.y.lo,
-                     valid.y.hi - rect.y.lo, valid.x.lo - rect.x.lo, valid.x.hi - rect.x.lo, weights.weights.data()});
+  run({in + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels), weights.inputs, channels, out.data, out.pitch,
+       weights.out_stride, rect.y.size(), rect.x.size(), valid.y.lo - rect.y.lo, valid.y.hi - rect.y.lo,
+       valid.x.lo - rect.x.lo, valid.x.hi - rect.x.lo, weights.weights.data()},
+      weights.outputs);
   return out;
 }
 
@@ -126,16 +127,17 @@ void Incremental::cell_first(Pass& pass, Candidate& cell) {
   float* scratch = proposal_.scratch[0].data();
   cell.x = new_patch(pass, rect, padded(plan.width));
   cell.y = new_patch(pass, rect, padded(plan.width));
-  clear(cell.x);
-  clear(cell.y);
-  if (!live.empty()) {
+  if (live.empty()) {
+    clear(cell.x);
+    clear(cell.y);
+  } else {
     const View input = view(pass, cell, kInput, cell.input, live, scratch);
     float* to = scratch + pass.at(inputs, live.y.lo, live.x.lo);
     if (input.data != to)
       for (int row = 0; row < live.y.size(); ++row)
         std::memcpy(to + std::ptrdiff_t(row) * pass.pitch(inputs), input.data + std::ptrdiff_t(row) * input.pitch, sizeof(float) * inputs * live.x.size());
-    convolve_cell(pass, plan.first_phi, scratch, live, rect, cell.x);
-    convolve_cell(pass, plan.first_psi, scratch, live, rect, cell.y);
+    convolve_cell(pass, plan.first_phi, scratch, live, rect, cell.x, true);
+    convolve_cell(pass, plan.first_psi, scratch, live, rect, cell.y, true);
   }
   proposal_.writes.push_back({cell.id, pass.layer, kX, cell.x});
   proposal_.writes.push_back({cell.id, pass.layer, kY, cell.y});
@@ -151,8 +153,9 @@ void Incremental::cell_phi(Pass& pass, Candidate& cell) {
   const int width = padded(plan.width), pitch = pass.pitch(width);
   float* q = proposal_.scratch[1].data();
   cell.phi = new_patch(pass, rect, width);
-  clear(cell.phi);
-  if (!live.empty()) {
+  if (live.empty()) {
+    clear(cell.phi);
+  } else {
     const std::ptrdiff_t at = pass.at(width, live.y.lo, live.x.lo);
     const Window window{live.y.size(), live.x.size() * width};
     if (pass.layer == 0) {
@@ -163,7 +166,7 @@ void Incremental::cell_phi(Pass& pass, Candidate& cell) {
       const View x = view(pass, cell, kX, cell.x, live, proposal_.scratch[0].data());
       kernels_.silu_change(window, pass.x + at, pass.q + at, pitch, x.data, x.pitch, q + at, pitch);
     }
-    convolve_cell(pass, plan.second_phi, q, live, rect, cell.phi);
+    convolve_cell(pass, plan.second_phi, q, live, rect, cell.phi, true);
   }
   const std::ptrdiff_t at = pass.at(width, rect.y.lo, rect.x.lo);
   kernels_.silu_change({rect.y.size(), rect.x.size() * width}, pass.p + at, pass.phi + at, pitch, cell.phi.data, cell.phi.pitch,
@@ -183,10 +186,10 @@ void Incremental::cell_psi(Pass& pass, Candidate& cell) {
   const int width = padded(plan.width), pitch = pass.pitch(width);
   cell.output_rect = rect;
   cell.output = new_patch(pass, rect, plan.cell_outputs);
-  clear(cell.output);
   const int out_pitch = cell.output.pitch;
 
   const Rect own = frame.locate(cell.support) & rect;
+  if (!own.empty() || live.empty()) clear(cell.output);
   if (!own.empty()) {
     float* out = cell.output.data + std::ptrdiff_t(own.y.lo - rect.y.lo) * out_pitch + (own.x.lo - rect.x.lo) * plan.cell_outputs;
     const Window window{own.y.size(), own.x.size() * plan.cell_outputs};
@@ -213,7 +216,7 @@ void Incremental::cell_psi(Pass& pass, Candidate& cell) {
     const View y = view(pass, cell, kY, cell.y, live, proposal_.scratch[0].data());
     kernels_.silu_change(window, pass.t + at, pass.g + at, pitch, y.data, y.pitch, g + at, pitch);
   }
-  convolve_cell(pass, plan.cell_second_psi, g, live, rect, cell.output);
+  convolve_cell(pass, plan.cell_second_psi, g, live, rect, cell.output, own.empty());
 }
 
 // What is behind psi's first SiLU, for a head that sums it before the last, linear convolution.

@@ -41,27 +41,29 @@ Cells::Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::a
     : grids_(std::move(grids)), pools_(std::move(pools)), channels_(std::move(channels)) {}
 
 void Cells::resize(int cells) {
-  if (cells > size()) cells_.resize(cells);
+  if (cells <= size()) return;
+  cells_.resize(cells);
+  tiles_.resize(cells * grids_.size());
 }
 
 void Cells::clear() {
   const int count = size();
   cells_.clear();
-  cells_.resize(count);
+  tiles_.clear();
+  resize(count);
 }
 
-void Cells::allocate(Cell& cell, const Box& room) const {
+void Cells::allocate(Cell& cell, Tile* tiles, const Box& room) const {
   cell.room = room;
   cell.rows.assign(room.y.length, 0);
   cell.columns.assign(room.x.length, 0);
-  cell.tiles.assign(grids_.size(), {});
   std::size_t floats = 0;
   const auto place = [&](float* base) {
     floats = 0;
     Box support = room;
     for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
       const Box box = dilated(support, 2, grids_[layer]);
-      Tile& tile = cell.tiles[layer];
+      Tile& tile = tiles[layer];
       tile.y = box.y;
       tile.x = box.x;
       tile.channels = &channels_[layer];
@@ -81,16 +83,17 @@ void Cells::allocate(Cell& cell, const Box& room) const {
 void Cells::make_room(int id, const Box& support) {
   Cell& cell = cells_[id];
   const Grid& grid = grids_[0];
-  if (!cell.tiles.empty() && covers(cell.room.y, support.y, grid.y) && covers(cell.room.x, support.x, grid.x)) return;
+  if (has_tiles(id) && covers(cell.room.y, support.y, grid.y) && covers(cell.room.x, support.x, grid.x)) return;
   Box wanted = united(cell.support, support, grid);
-  if (!cell.tiles.empty())  // pixels counted since the support was last fitted
+  if (has_tiles(id))  // pixels counted since the support was last fitted
     wanted = united(wanted, Box{occupied(cell.room.y, cell.rows, grid.y), occupied(cell.room.x, cell.columns, grid.x)}, grid);
   Cell grown;
   grown.support = cell.support;
-  allocate(grown, dilated(wanted, kSlack, grid));
-  if (!cell.tiles.empty()) {
+  std::vector<Tile> tiles(grids_.size());
+  allocate(grown, tiles.data(), dilated(wanted, kSlack, grid));
+  if (has_tiles(id)) {
     for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
-      const Tile &from = cell.tiles[layer], &to = grown.tiles[layer];
+      const Tile &from = tile(id, int(layer)), &to = tiles[layer];
       for (int f = 0; f < kFields; ++f)
         if (to.field[f])
           copy_shared({to.y, to.x}, to.field[f], to.pitch(Field(f)), {from.y, from.x}, from.field[f], from.pitch(Field(f)),
@@ -102,6 +105,7 @@ void Cells::make_room(int id, const Box& support) {
       if (cell.columns[i]) grown.columns[offset(grown.room.x, cell.room.x.start + i, grid.x)] = cell.columns[i];
   }
   cell = std::move(grown);
+  std::copy(tiles.begin(), tiles.end(), tiles_.begin() + id * grids_.size());
 }
 
 void Cells::count(int id, int y, int x, int by) {
@@ -112,7 +116,7 @@ void Cells::count(int id, int y, int x, int by) {
 
 void Cells::fit_support(int id) {
   Cell& cell = cells_[id];
-  if (cell.tiles.empty()) return;
+  if (!has_tiles(id)) return;
   cell.support = {occupied(cell.room.y, cell.rows, grids_[0].y), occupied(cell.room.x, cell.columns, grids_[0].x)};
 }
 
@@ -124,7 +128,7 @@ void Cells::widen_support(int id) {
 
 std::size_t Cells::bytes() const {
   std::size_t total = 0;
-  for (const Cell& cell : cells_) total += sizeof(Cell) + cell.memory.size() * sizeof(float) + cell.tiles.size() * sizeof(Tile);
+  for (const Cell& cell : cells_) total += sizeof(Cell) + cell.memory.size() * sizeof(float) + grids_.size() * sizeof(Tile);
   return total;
 }
 

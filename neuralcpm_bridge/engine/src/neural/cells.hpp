@@ -44,9 +44,9 @@ class Cells {
   void clear();
 
   Box support(int id) const { return cells_[id].support; }  // blocks with pixels of the cell (hull)
-  bool has_tiles(int id) const { return !cells_[id].tiles.empty(); }  // not before it had its first pixel
+  bool has_tiles(int id) const { return !cells_[id].room.empty(); }  // not before it had its first pixel
   int channels(int layer, Field field) const { return channels_[layer][field]; }
-  const Tile& tile(int id, int layer) const { return cells_[id].tiles[layer]; }
+  const Tile& tile(int id, int layer) const { return tiles_[id * grids_.size() + layer]; }
 
   // Makes room for a support, keeping the values.
   void make_room(int id, const Box& support);
@@ -63,17 +63,17 @@ class Cells {
   struct Cell {
     Box support, room;
     std::vector<std::int32_t> rows, columns;  // pixels per row and column of blocks in `room`
-    std::vector<Tile> tiles;
-    Array<float> memory;
+    Array<float> memory;  // of all its tiles
   };
   static constexpr int kSlack = 1;  // blocks a cell may grow before its tiles move
 
-  void allocate(Cell& cell, const Box& room) const;
+  void allocate(Cell& cell, Tile* tiles, const Box& room) const;
 
   std::vector<Grid> grids_;
   std::vector<int> pools_;
   std::vector<std::array<int, kFields>> channels_;
   std::vector<Cell> cells_;
+  std::vector<Tile> tiles_;  // [cell][layer]
 };
 
 // Copies what two boxes of one grid share; `channels` 4-byte numbers per pixel, rows contiguous.

@@ -28,7 +28,11 @@ void convolve_block(const Convolution& job, int row, int column, int group) {
   float* const out = job.out + row * out_pitch + column * out_stride + group;
   for (int r = 0; r < Rows; ++r)
     for (int c = 0; c < Columns; ++c)
-      for (int n = 0; n < N; ++n) sum[r][c][n] = V::load(out + r * out_pitch + c * out_stride + n * V::lanes);
+      for (int n = 0; n < N; ++n) sum[r][c][n] = V::fill(0.0f);
+  if (!job.fresh)
+    for (int r = 0; r < Rows; ++r)
+      for (int c = 0; c < Columns; ++c)
+        for (int n = 0; n < N; ++n) sum[r][c][n] = V::load(out + r * out_pitch + c * out_stride + n * V::lanes);
   // Rows of taps that meet live input; the block's first row reads input row `row + ky - 1`.
   const int first = larger(0, job.live_y0 - row - Rows + 2), last = smaller(3, job.live_y1 - row + 1);
   const float* weights = job.weights + (std::size_t(group) * 3 + first * Group) * 3 * in_channels;

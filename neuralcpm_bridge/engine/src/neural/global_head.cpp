@@ -33,7 +33,17 @@ GlobalHead::GlobalHead(const Model& model, const Plan& plan, const Kernels& kern
   } else {
     sum(layers - 1, kG, last.grid, padded(last.width), last.grid.y.circular ? 1 : kBorderClasses);
     sum(layers - 1, kInput, last.grid, padded(last.inputs), 1);
-    second_psi_ = read_linear(model, name + ".psi1");
+    const Linear second_psi = read_linear(model, name + ".psi1");
+    second_psi_bias_ = second_psi.bias;
+    for (int border = 0; border < summed_[0].classes; ++border) {
+      Linear sum(1, last.width, last.width);
+      for (int tap = 0; tap < 9; ++tap) {
+        if (!tap_exists(border, 8 - tap)) continue;  // from an input's point of view, taps are mirrored
+        for (int o = 0; o < last.width; ++o)
+          for (int i = 0; i < last.width; ++i) sum.at(0, o, i) += second_psi.at(tap, o, i);
+      }
+      reach_.push_back(std::move(sum));
+    }
     if (last.inputs != last.width) skip_ = read_linear(model, name + ".skip");
   }
   sums_.assign(size, 0);
@@ -108,11 +118,13 @@ double GlobalHead::propose(Proposal& proposal, const Pass& pass, const Cells& ce
       replace(summed_[1], cell.input, false, cells, cell.id, arena);
     }
   }
-  return dense(pending_, counted) - dense(sums_, counted);
+  pending_energy_ = dense(pending_, counted);
+  return pending_energy_ - energy_;
 }
 
 void GlobalHead::accept(const Proposal&) {
   sums_ = pending_;
+  energy_ = pending_energy_;
   for (Summed& of : summed_)
     if (of.pending.data)
       copy_shared({{0, of.grid.y.size}, {0, of.grid.x.size}}, of.background.data(), of.grid.x.size * of.channels, of.pending.at,
@@ -134,16 +146,15 @@ double GlobalHead::dense(const Sums& sums, double counted) const {
     std::vector<double> input(inputs);
     for (int c = 0; c < inputs; ++c) input[c] = total(summed_[1], 0, c);
     features = skip_.taps ? affine(skip_, input, sites) : input;
-    for (int o = 0; o < width; ++o) features[o] += second_psi_.bias[o] * sites;
-    for (int border = 0; border < summed_[0].classes; ++border)
-      for (int tap = 0; tap < 9; ++tap) {
-        if (!tap_exists(border, 8 - tap)) continue;  // from an input's point of view, taps are mirrored
-        for (int i = 0; i < width; ++i) {
-          const double value = total(summed_[0], border, i);
-          if (value == 0.0) continue;
-          for (int o = 0; o < width; ++o) features[o] += second_psi_.at(tap, o, i) * value;
-        }
-      }
+    for (int o = 0; o < width; ++o) features[o] += second_psi_bias_[o] * sites;
+    std::vector<double> value(width);
+    for (int border = 0; border < summed_[0].classes; ++border) {
+      bool any = false;
+      for (int i = 0; i < width; ++i) any |= (value[i] = total(summed_[0], border, i)) != 0.0;
+      if (!any) continue;
+      const std::vector<double> part = affine(reach_[border], value);
+      for (int o = 0; o < width; ++o) features[o] += part[o];
+    }
   }
   std::vector<double> x = affine(project_, features, sites);
   for (const DenseLayer& layer : mlp_) {

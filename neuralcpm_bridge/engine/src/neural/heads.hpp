@@ -38,7 +38,7 @@ class GlobalHead final : public Head {
   bool wants_output() const override { return wants_output_; }
   double propose(Proposal& proposal, const Pass& pass, const Cells& cells, double counted) override;
   void accept(const Proposal& proposal) override;
-  double energy(double counted) const override { return dense(sums_, counted); }
+  double energy(double) const override { return energy_; }
 
  private:
   using Sums = std::vector<std::int64_t>;
@@ -64,7 +64,10 @@ class GlobalHead final : public Head {
   const bool wants_output_;
   std::vector<Summed> summed_;  // the output; or what is behind psi's first SiLU, and the layer's input
   Sums sums_, pending_;
-  Linear second_psi_, skip_, project_, out_;
+  double energy_ = 0, pending_energy_ = 0;
+  std::vector<Linear> reach_;  // by border class: the sum of the taps of psi's second convolution that hit a site
+  std::vector<double> second_psi_bias_;
+  Linear skip_, project_, out_;
   struct DenseLayer {
     Linear linear, skip;
   };

@@ -109,6 +109,7 @@ class Incremental {
   void commit(const Flip& flip);  // the flip of the last delta
   void changed(const Lattice& after, const std::vector<int>& sites);
   void set_id(int site, std::int32_t id) { ids_[site] = id; }
+  std::uint64_t multiply_adds() const { return multiply_adds_; }
 
  private:
   // incremental.cpp
@@ -118,6 +119,7 @@ class Incremental {
   void put_pixel(int y, int x, int pixel, std::int32_t id, std::int32_t type, int by);
 
   // background_pass.cpp
+  void run(const Convolution& job, int outputs) const;
   void load(const Pass& pass, const float* cache, int channels, const Rect& rect, float* to) const;
   void store(const Pass& pass, const float* from, int channels, const Rect& rect, float* cache) const;
   void load_fixed(const Pass& pass, const PixelTable& table, const Array<std::int32_t>& cache, const Rect& rect, float* to);
@@ -133,7 +135,8 @@ class Incremental {
     return view_of(cells_, pass, cell.id, field, fresh, rect, scratch);
   }
   View view_fixed(const Pass& pass, const Candidate& cell, Field field, const PixelTable& table, const Rect& rect, float* scratch);
-  Patch convolve_cell(const Pass& pass, const Packed& weights, float* in, const Rect& live, const Rect& rect, Patch out);
+  void convolve_cell(const Pass& pass, const Packed& weights, float* in, const Rect& live, const Rect& rect, const Patch& out,
+                     bool fresh);
   Patch new_patch(const Pass& pass, const Rect& rect, int channels);
   void cell_first(Pass& pass, Candidate& cell);
   void cell_phi(Pass& pass, Candidate& cell);
@@ -157,6 +160,7 @@ class Incremental {
   std::vector<std::int32_t> ids_, types_;
   Proposal proposal_;
   double delta_ = 0;
+  mutable std::uint64_t multiply_adds_ = 0;  // of 3x3 convolutions, taps on zeros left out
   std::vector<std::int32_t> near_;
 };
 

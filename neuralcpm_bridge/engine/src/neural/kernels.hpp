@@ -12,7 +12,7 @@ namespace ncpm::neural {
 inline constexpr int kChannelBlock = 8;
 inline int padded(int channels) { return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock; }
 
-// out += 3x3 convolution of `in`. `in` points at the pixel under the first output pixel; its neighbours are
+// out += 3x3 convolution of `in`, or out = where nothing is there yet. `in` points at the pixel under the first output pixel; its neighbours are
 // read too, but only rows and columns of [live_y), [live_x) may differ from zero, and reading is kept to them
 // where that saves work. Pixels read outside them must be zero.
 struct Convolution {
@@ -24,7 +24,8 @@ struct Convolution {
   int out_stride;  // padded number of output channels = floats between pixels
   int rows, columns;
   int live_y0, live_y1, live_x0, live_x1;  // relative to the first output pixel
-  const float* weights;                    // as pack_convolution (packing.hpp) lays them out
+  const float* weights;                    // as pack (packing.cpp) lays them out
+  bool fresh = false;                      // out = instead of out +=
 };
 
 struct Window {
@@ -35,7 +36,7 @@ struct Kernels {
   const char* isa;
 
   void (*convolve)(const Convolution&);
-  // out += 1x1 convolution; live_* are ignored.
+  // out += 1x1 convolution; live_* and fresh are ignored.
   void (*mix_channels)(const Convolution&);
   // out = SiLU(in)
   void (*silu)(Window, const float* in, int in_pitch, float* out, int out_pitch);

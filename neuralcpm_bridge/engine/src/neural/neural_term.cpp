@@ -26,6 +26,8 @@ class IncrementalTerm final : public NeuralTerm {
 
   double energy() const override { return network_.energy(); }
 
+  std::uint64_t multiply_adds() const override { return network_.multiply_adds(); }
+
   double delta(const Lattice& lattice, int site, std::int32_t new_id) override {
     kept_site_ = site;
     flip_.new_id = new_id;

@@ -169,6 +169,8 @@ void bind_state(nb::module_& m) {
              const auto lock = self.claim();
              return to_numpy(self.state.lattice().volumes, {self.state.lattice().volumes.size()});
            })
+      .def_prop_ro("multiply_adds", [](Self& self) { const auto lock = self.claim(); return self.state.multiply_adds(); },
+                   "Multiply-adds of the network's convolutions so far.")
       .def_prop_rw("attempts", [](Self& self) { const auto lock = self.claim(); return self.state.attempts; },
                    [](Self& self, std::uint64_t attempts) { const auto lock = self.claim(); self.state.attempts = attempts; },
                    "Attempts made so far: with the seed, the state of the random numbers.")

@@ -1,0 +1,198 @@
+"""What one ΔH costs, against ONNX Runtime's full energy of the same model in the same run, on one thread."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .artifact import Artifact
+from .backends.engine import EngineBackend
+from .backends.onnxruntime import OnnxRuntimeBackend
+from .errors import UserError
+from .state import CellState
+
+MODELS = {"local8": "local8", "local16": "local16", "local8x2": "local8x2", "paper_nh": "mnist-nh"}
+SPACING = 10
+"""Sites between neighbouring cell centres: cells of about 100 sites."""
+
+SECONDS_PER_MODEL = 4.0
+GEMM = """
+import numpy as np, time
+a = np.random.rand(768, 768).astype(np.float32); b = a.T.copy(); a @ b
+best = min((lambda s: (a @ b, time.perf_counter() - s)[1])(time.perf_counter()) for _ in range(8))
+print(768**3 / best / 1e9)
+"""
+
+
+def run_bench() -> dict[str, Any]:
+    """The JSON object of `neuralcpm bench`."""
+    from ._engine import isa
+
+    with tempfile.TemporaryDirectory() as folder:
+        artifacts = bench_models(Path(folder))
+        state = dense_cluster(50, (100, 100))
+        delta = {name: time_delta(artifacts[name], state) for name in MODELS}
+        few = delta["local8"]["engine_us"]
+        many = time_scaling(artifacts["local8"])
+        metropolis = {
+            name: {"attempts_per_s": time_metropolis(artifacts[name], state)}
+            for name in ("cellsort", "local8", "paper_nh")
+        }
+    return {
+        "isa": isa(),
+        "gemm_gmac_per_s": gemm_speed(),
+        "delta": delta,
+        "scaling": {"local8": {"cells_50_us": few, "cells_5000_us": many, "ratio": many / few}},
+        "metropolis": metropolis,
+    }
+
+
+def bench_models(folder: Path) -> dict[str, Artifact]:
+    """Freshly initialised networks of the named sizes, and the paper's cell sorting."""
+    try:
+        import torch
+
+        from training.export import export
+        from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"bench makes its models with torch, but {error.name} is not installed: run pip install "
+            "'neuralcpm-bridge[cpu,train]'."
+        ) from None
+    torch.manual_seed(0)
+    artifacts = {name: export(make_preset(preset), folder / f"{name}.onnx") for name, preset in MODELS.items()}
+    contact = torch.tensor([[0.0, 0.5, 0.5], [0.5, 1 / 3, 0.2], [0.5, 0.2, 4 / 15]])
+    volume = Volume(torch.tensor([0.1]), torch.tensor([100.0]))
+    sorting = Hamiltonian(("medium", "A", "B"), Symbolic(Contact(contact), volume))
+    return artifacts | {"cellsort": export(sorting, folder / "cellsort.onnx")}
+
+
+def dense_cluster(cells: int, shape: tuple[int, int], seed: int = 0) -> CellState:
+    """Cells of about 100 sites in one dense disc: nearest of jittered grid points, types at random."""
+    rng = np.random.default_rng(seed)
+    grid = np.array(shape) // SPACING
+    centres = np.stack(np.meshgrid(*map(np.arange, grid), indexing="ij"), axis=-1) * SPACING + SPACING / 2
+    points = centres + rng.uniform(-3, 3, size=centres.shape)
+    middle = np.array(shape) / 2
+    chosen = np.argsort(np.hypot(*np.moveaxis(centres - middle, -1, 0)).ravel(), kind="stable")[:cells]
+    ids = np.zeros(grid.prod(), dtype=np.int32)
+    ids[chosen] = np.arange(1, cells + 1)
+    return CellState(ids[nearest_point(points, shape)], np.concatenate([[0], rng.integers(1, 3, size=cells)]))
+
+
+def nearest_point(points: NDArray[np.float64], shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Flat index of the nearest of one point per grid block, for every site."""
+    rows, cols = np.indices(shape)
+    best = np.full(shape, np.inf)
+    index = np.zeros(shape, dtype=np.intp)
+    for down in (-1, 0, 1):
+        for right in (-1, 0, 1):
+            row = np.clip(rows // SPACING + down, 0, points.shape[0] - 1)
+            col = np.clip(cols // SPACING + right, 0, points.shape[1] - 1)
+            distance = np.hypot(*np.moveaxis(points[row, col] - np.stack([rows, cols], axis=-1), -1, 0))
+            closer = distance < best
+            best[closer], index[closer] = distance[closer], (row * points.shape[1] + col)[closer]
+    return index
+
+
+def boundary_flips(state: CellState, count: int, seed: int = 0) -> list[tuple[int, int, int]]:
+    """Random directed neighbour pairs of different cells, as a host proposes them."""
+    rng = np.random.default_rng(seed)
+    sites = np.argwhere(state.boundary(periodic=False))
+    flips: list[tuple[int, int, int]] = []
+    while len(flips) < count:
+        row, col = map(int, sites[rng.integers(len(sites))])
+        r, c = row + int(rng.integers(-1, 2)), col + int(rng.integers(-1, 2))
+        if 0 <= r < state.shape[0] and 0 <= c < state.shape[1] and state.ids[r, c] != state.ids[row, col]:
+            flips.append((row, col, int(state.ids[r, c])))
+    return flips
+
+
+def time_each(call: Any, arguments: list[tuple[int, int, int]], seconds: float) -> NDArray[np.float64]:
+    """Microseconds of each call, until the time is used up."""
+    times, stop = [], time.perf_counter() + seconds
+    for argument in arguments:
+        start = time.perf_counter_ns()
+        call(*argument)
+        end = time.perf_counter_ns()
+        times.append((end - start) / 1e3)
+        if end > stop * 1e9:
+            break
+    return np.array(times)
+
+
+def time_delta(artifact: Artifact, state: CellState) -> dict[str, float]:
+    """One model: median and 95th percentile of ΔH, commit, and the same model's full energy by ONNX Runtime."""
+    engine = EngineBackend(artifact, state).engine
+    flips = boundary_flips(state, 20_000)
+    time_each(engine.delta, flips[:50], 0.2)
+    work = engine.multiply_adds
+    deltas = time_each(engine.delta, flips, SECONDS_PER_MODEL / 2)
+    macs = (engine.multiply_adds - work) / deltas.size
+    session = OnnxRuntimeBackend(artifact, state, threads=1).session
+    feed = {"ids": state.ids[None].astype(np.int64), "types": state.types[None].astype(np.int64)}
+    stop, full = time.perf_counter() + SECONDS_PER_MODEL / 4, []
+    while time.perf_counter() < stop or len(full) < 5:
+        start = time.perf_counter()
+        session.run(["energy"], feed)
+        full.append((time.perf_counter() - start) * 1e6)
+    median = float(np.median(deltas))
+    return {
+        "engine_us": median,
+        "p95_us": float(np.percentile(deltas, 95)),
+        "commit_us": time_commits(engine, flips),
+        "onnxruntime_us": float(np.median(full)),
+        "ratio": float(np.median(full)) / median,
+        "gmac_per_s": macs / float(deltas.mean()) / 1e3,
+    }
+
+
+def time_commits(engine: Any, flips: list[tuple[int, int, int]]) -> float:
+    """Median of a commit that follows its own proposal, as in a Metropolis loop; every flip is undone again."""
+    times, stop = [], time.perf_counter() + SECONDS_PER_MODEL / 4
+    ids = engine.ids
+    for row, col, new_id in flips:
+        for target in (new_id, int(ids[row, col])):
+            engine.delta(row, col, target)
+            start = time.perf_counter_ns()
+            engine.commit(row, col, target)
+            times.append((time.perf_counter_ns() - start) / 1e3)
+        if time.perf_counter() > stop:
+            break
+    return float(np.median(times))
+
+
+def time_scaling(artifact: Artifact) -> float:
+    """Median µs of ΔH at random sites among 5,000 cells on 1000×1000."""
+    state = dense_cluster(5000, (1000, 1000))
+    engine = EngineBackend(artifact, state).engine
+    flips = boundary_flips(state, 20_000)
+    time_each(engine.delta, flips[:50], 0.2)
+    return float(np.median(time_each(engine.delta, flips, SECONDS_PER_MODEL / 2)))
+
+
+def time_metropolis(artifact: Artifact, state: CellState) -> float:
+    """Attempts per second of a plain sweep, same-cell picks included, as hosts count them."""
+    engine = EngineBackend(artifact, state).engine
+    attempts, start, mcs = 0, time.perf_counter(), 1
+    while (spent := time.perf_counter() - start) < SECONDS_PER_MODEL / 2:
+        attempts += engine.sweep(mcs, artifact.metadata.temperature, 1)["attempts"]
+        mcs = max(1, int(mcs * min(4.0, 0.5 / max(spent, 1e-3))))
+    return attempts / spent
+
+
+def gemm_speed() -> float:
+    """This core's float32 matrix product in a process of its own: BLAS reads its thread count at start."""
+    single = {key: "1" for key in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")}
+    done = subprocess.run(
+        [sys.executable, "-c", GEMM], capture_output=True, text=True, check=True, env=os.environ | single
+    )
+    return float(done.stdout)
