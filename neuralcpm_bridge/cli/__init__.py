@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ..errors import UserError
-from . import cc3d, data, doctor, model, models, morpheus, report, simulate
+from . import bench, cc3d, data, doctor, model, models, morpheus, report, simulate
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
 UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
@@ -32,6 +32,7 @@ app.command("import-reference")(model.import_reference)
 app.command()(models.models)
 app.command()(simulate.simulate)
 app.command()(report.report)
+app.command()(bench.bench)
 app.command()(doctor.doctor)
 app.add_typer(data.data_app)
 app.add_typer(cc3d.cc3d_app, name="cc3d")
