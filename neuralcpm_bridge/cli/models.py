@@ -24,6 +24,7 @@ def models(as_json: Json = False) -> None:
                 "parameters": meta.parameters,
                 "types": list(meta.types),
                 "metrics": entry.summary["metrics"],
+                "data": entry.summary["data"],
                 "model": str(entry.model),
                 "thumbnail": str(entry.thumbnail),
             }
@@ -44,6 +45,13 @@ def models(as_json: Json = False) -> None:
         table.add_row("architecture", f"{row['architecture']}, {row['parameters']:,} parameters")
         table.add_row("types", Text(", ".join(row["types"])))
         for key, value in row["metrics"].items():
-            table.add_row(key, Text(f"{value:.4g}" if isinstance(value, float) else str(value)))
+            beside = f" (data: {_text(row['data'][key])})" if key in row["data"] else ""
+            table.add_row(key, Text(_text(value) + beside))
         table.add_row("picture", Text(row["thumbnail"]))
         console.print(table)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(_text(entry) for entry in value)
+    return f"{value:.4g}"

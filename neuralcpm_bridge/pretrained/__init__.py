@@ -21,7 +21,7 @@ THUMBNAIL_FILE = "thumbnail.png"
 
 @dataclass(frozen=True)
 class Pretrained:
-    """One bundled model; `summary` holds `description` and `metrics`."""
+    """One bundled model; `summary` holds `description`, `sampling`, `metrics` and the same measures of the `data`."""
 
     name: str
     folder: Path
