@@ -1,0 +1,76 @@
+"""Every ΔH inside the real CompuCell3D against the engine and float64 torch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cc3d_steppables.project import write_project
+from cc3d_steppables.verify import verify_project
+from neuralcpm_bridge.state import CellState
+
+from ..cc3d.models import tissue_model
+from .cc3d_tools import life_project, needs_cc3d, run
+
+pytestmark = needs_cc3d
+
+
+def crooked_state() -> CellState:
+    """Six cells on a lattice that no transposition, mirror or shift maps onto itself; ids far apart."""
+    ids = np.zeros((27, 36), dtype=np.int32)
+    places = [(3, 4, 8, 5), (3, 9, 5, 9), (11, 3, 5, 8), (9, 12, 7, 6), (17, 7, 6, 7), (20, 30, 6, 6)]
+    names = [2, 5, 9, 17, 40, 41]
+    types = np.full(42, -1, dtype=np.int32)
+    types[0] = 0
+    for number, (row, col, height, width) in zip(names, places, strict=True):
+        ids[row : row + height, col : col + width] = number
+        types[number] = 1 + number % 2
+    return CellState(ids, types)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "free"])
+def test_generated_project(tmp_path: Path, cli, monkeypatch: pytest.MonkeyPatch, boundary: str) -> None:  # type: ignore[no-untyped-def]
+    model = tissue_model(tmp_path / "model.onnx", boundary=boundary, target_volume=42)
+    state = crooked_state()
+    np.savez(tmp_path / "state.npz", ids=state.ids, types=state.types)
+    code, out, err = cli(
+        "cc3d", "new", model.path, "--state", tmp_path / "state.npz", "-o", tmp_path / "made", "--scale", 2.5
+    )
+    assert code == 0, err
+    ran = run(tmp_path / "made" / "made.cc3d", tmp_path / "ran", steps=1)
+    first = ran.snapshots[0]
+    order = np.searchsorted([2, 5, 9, 17, 40, 41], state.ids[state.ids > 0]) + 1
+    assert np.array_equal(first.ids[state.ids > 0], order)
+    assert np.array_equal(first.type_map, state.type_map)
+    code, out, err = cli("cc3d", "verify", tmp_path / "made" / "made.cc3d", "--exact", 300, "--json")
+    report = json.loads(out)
+    print(report)
+    assert code == 0
+    assert report["ok"] is True
+    assert report["flips"] >= 10_000
+    assert report["max_abs_error_symbolic"] <= 1e-5
+    assert report["max_abs_error_neural"] <= 1e-3
+    assert report["decision_mismatch"] <= 1e-4
+
+
+def test_a_model_as_the_whole_energy(tmp_path: Path) -> None:
+    model = tissue_model(tmp_path / "model.onnx", "mnist-nh")
+    project = write_project(model, crooked_state(), tmp_path / "whole")
+    report = verify_project(project, steps=6, exact=20)
+    assert report["ok"], report
+    assert report["max_abs_error_symbolic"] is None
+
+
+def test_replaced_energies_are_the_models(tmp_path: Path) -> None:
+    from cc3d_steppables.inject import inject
+
+    model = tissue_model(tmp_path / "model.onnx", types=("medium", "A", "B", "Wall"), boundary="free")
+    project = life_project(tmp_path / "own")
+    injected, _ = inject(project, model, tmp_path / "injected", symbolic="replace")
+    report = verify_project(injected, steps=6, exact=20)
+    assert report["ok"], report
+    assert report["max_abs_error_symbolic"] is not None
+    assert report["max_abs_error_symbolic"] <= 1e-5
