@@ -1,0 +1,79 @@
+"""Bi-polar aggregates: type-2 cells at both ends of a random axis, type 1 between them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from neuralcpm_bridge.metrics import axial_variances, mean_of
+from neuralcpm_bridge.snapshots import Snapshots
+
+from ..datasets import RECIPES
+from .closure import Plan, measured, picture, sample_both, train_both
+from .setting import Setting
+
+PLANS = {
+    "small": Plan(
+        "local8x2-closure",
+        temperature=2.0,
+        steps=240,
+        baseline_steps=150,
+        pool=12,
+        batch=4,
+        sweeps=4,
+        replicates=32,
+        mcs=600,
+        symmetries=True,
+    ),
+    "paper": Plan(
+        "bipolar-closure",
+        temperature=2.0,
+        steps=10_000,
+        pool=16,
+        batch=16,
+        refresh=1,
+        replicates=64,
+        mcs=2000,
+        symmetries=True,
+    ),
+}
+SAMPLES = {"small": 256, "paper": 1000}
+
+PAPER = {
+    "cell sorting": {"axial_rmse": 147.2},
+    "NH": {"axial_rmse": 254.2},
+    "NH + closure": {"axial_rmse": 37.3, "p_volume": 0.77, "p_unfragmented": 1.00},
+}
+
+
+def axial_error(states: Snapshots, data: Snapshots, seed: int, draws: int = 1000) -> float:
+    """Standard error of the axial RMSE: bootstrap over the sampled states."""
+    rng = np.random.default_rng([seed, 17])
+    found = np.stack([axial_variances(state) for state in states])
+    wanted = mean_of([axial_variances(state) for state in data])
+    chosen = rng.integers(len(found), size=(draws, len(found)))
+    means = np.nanmean(found[chosen], axis=1)  # [draws, 2 types, 2]
+    return float(np.sqrt(((means - wanted) ** 2).mean(axis=(1, 2))).std(ddof=1))
+
+
+def run(name: str, setting: Setting) -> dict[str, Any]:
+    began = time.perf_counter()
+    plan = PLANS[setting.scale]
+    data = setting.data(RECIPES[name], SAMPLES[setting.scale])
+    models = train_both(plan, data, setting)
+    drawn = sample_both(models, plan, data, setting)
+    results = measured(drawn, data)
+    for part, states in drawn.items():
+        results[part]["axial_rmse_error"] = axial_error(states, data, setting.seed)
+    network = models[0].network
+    results |= {
+        "paper": PAPER,
+        "receptive_field": network.spec.receptive_field if network is not None else None,
+        "seed": setting.seed,
+        "seconds": time.perf_counter() - began,
+    }
+    picture(drawn, data, setting, f"bi-polar, seed {setting.seed}")
+    setting.keep(results)
+    return results

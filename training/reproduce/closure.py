@@ -1,0 +1,146 @@
+"""What the closure experiments share: a closure and an analytic baseline trained on the same data by chains from the
+same starts, sampled from mixed states, measured side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.metrics import summary
+from neuralcpm_bridge.snapshots import Snapshots
+
+from ..config import Config, make_config
+from ..evaluation import sample_from_mixed
+from ..hamiltonians import Hamiltonian
+from ..trainer import Trainer
+from .setting import Setting
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of one experiment. `mcs` is how long samples run from their mixed start, `sweeps` a chain per round."""
+
+    preset: str = "local8-closure"
+    temperature: float = 1.0
+    steps: int = 600
+    baseline_steps: int = 300
+    pool: int = 24
+    batch: int = 12
+    refresh: int = 2
+    lr: float = 3e-3
+    sweeps: int = 6
+    warm_steps: int = 64
+    replicates: int = 32
+    mcs: int = 600
+    symmetries: bool = False
+
+    def tree(self, setting: Setting) -> dict[str, Any]:
+        """What closure and baseline have in common.
+
+        A third of the chains leaves the data anew each round and keeps the energy right where the data are; the
+        others started from scattered cells and persist: they find every basin that is not in the data.
+        """
+        return {
+            "data": {"holdout": 0.1, "symmetries": self.symmetries},
+            "sampler": {
+                "kind": "exact",
+                "pool": self.pool,
+                "threads": setting.threads,
+                "temperature": self.temperature,
+            },
+            "chains": [
+                {"share": 1, "start": "data", "reset": 1.0, "sweeps": [1, 2, 4]},
+                {"share": 2, "start": "mixed", "reset": 0.02, "sweeps": [self.sweeps]},
+            ],
+            "run": {"seed": setting.seed, "log_every": 10, "checkpoint_every": 50},
+        }
+
+    def closure(self, setting: Setting) -> Config:
+        """H_S stays at its single-flip fit: trained along, w_S and J run away before the network bites."""
+        return make_config(
+            self.tree(setting)
+            | {
+                "model": {"preset": self.preset, "freeze_symbolic": True},
+                "warmstart": {"steps": self.warm_steps, "sweeps": [1, 4, 16, 64]},
+                "objective": {"kind": "conditional"},
+                "optimizer": {
+                    "steps": self.steps,
+                    "batch": self.batch,
+                    "refresh": self.refresh,
+                    "lr": self.lr,
+                    "decay": 0.3,
+                    "clip": 10.0,
+                    "averaging": 0.9,
+                },
+            }
+        )
+
+    def baseline(self, setting: Setting) -> Config:
+        """Contact and volume energies alone, trained by the same chains to convergence."""
+        return make_config(
+            self.tree(setting)
+            | {
+                "model": {"preset": "cellsort"},
+                "objective": {"kind": "pcd"},
+                "optimizer": {
+                    "steps": self.baseline_steps,
+                    "batch": self.pool,
+                    "lr": 0.02,
+                    "decay": 0.7,
+                    "averaging": 0.95,
+                },
+            }
+        )
+
+
+def train_both(plan: Plan, data: Snapshots, setting: Setting) -> tuple[Hamiltonian, Hamiltonian]:
+    """The closure and the baseline."""
+    models = []
+    for name, config in (("closure", plan.closure(setting)), ("baseline", plan.baseline(setting))):
+        trainer = Trainer(config, data, setting.run_folder(name))
+        models.append(trainer.run(setting.show(name)))
+    return models[0], models[1]
+
+
+def sample_both(
+    models: tuple[Hamiltonian, Hamiltonian], plan: Plan, data: Snapshots, setting: Setting
+) -> dict[str, Snapshots]:
+    """Snapshots of both models from mixed starts."""
+    drawn = {}
+    for name, model in zip(("closure", "baseline"), models, strict=True):
+        setting.tell(f"{name}: sampling {plan.replicates} chains of {plan.mcs} MCS")
+        drawn[name] = sample_from_mixed(
+            model,
+            data,
+            plan.replicates,
+            plan.mcs,
+            temperature=plan.temperature,
+            seed=setting.seed,
+            threads=setting.threads,
+        )
+        if setting.folder is not None:
+            drawn[name].save(setting.folder / f"{name}.npz")
+    return drawn
+
+
+def measured(drawn: dict[str, Snapshots], data: Snapshots) -> dict[str, Any]:
+    """Every measure of closure, baseline and data."""
+    return {name: summary(states, data) for name, states in {**drawn, "data": data}.items()}
+
+
+def picture(drawn: dict[str, Snapshots], data: Snapshots, setting: Setting, title: str) -> None:
+    """Four states each of data, closure and baseline, where a folder is given and Pillow is installed."""
+    if setting.folder is None:
+        return
+    from neuralcpm_bridge.pictures import contact_sheet
+
+    shown = {"data": data, **drawn}
+    states = [states[k] for states in shown.values() for k in range(min(4, len(states)))]
+    captions = [name for name, states in shown.items() for _ in range(min(4, len(states)))]
+    try:
+        sheet = contact_sheet(states, captions, 4, title, data.type_names)
+    except UserError as error:
+        setting.tell(str(error))  # results do not depend on pictures
+        return
+    sheet.save(setting.folder / "states.png")

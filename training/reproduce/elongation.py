@@ -1,0 +1,52 @@
+"""Elongated cells: type 2 is stretched by a length constraint, which contact and volume energies cannot express."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from neuralcpm_bridge.metrics import mean_aspect_ratios
+from neuralcpm_bridge.snapshots import Snapshots
+
+from ..datasets import RECIPES
+from .closure import Plan, measured, picture, sample_both, train_both
+from .setting import Setting
+
+PLANS = {
+    "small": Plan(),
+    "paper": Plan("local16-closure", steps=5000, pool=64, batch=32, replicates=128, mcs=2000),
+}
+SAMPLES = {"small": 256, "paper": 1000}
+
+
+def aspect_gap(states: Snapshots) -> tuple[float, float]:
+    """Mean aspect ratio of type 2 less that of type 1, and its standard error over states."""
+    periodic = states.boundary == "periodic"
+    ratios = np.stack([mean_aspect_ratios(state, 3, periodic) for state in states])
+    gaps = ratios[:, 2] - ratios[:, 1]
+    return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(len(gaps)))
+
+
+def run(name: str, setting: Setting) -> dict[str, Any]:
+    began = time.perf_counter()
+    plan = PLANS[setting.scale]
+    data = setting.data(RECIPES[name], SAMPLES[setting.scale])
+    models = train_both(plan, data, setting)
+    drawn = sample_both(models, plan, data, setting)
+    results = measured(drawn, data)
+    wanted, _ = aspect_gap(data)
+    for part, states in {**drawn, "data": data}.items():
+        gap, error = aspect_gap(states)
+        results[part] |= {"aspect_gap": gap, "aspect_gap_error": error, "aspect_gap_share": gap / wanted}
+    network = models[0].network
+    results |= {
+        "paper": {},
+        "receptive_field": network.spec.receptive_field if network is not None else None,
+        "seed": setting.seed,
+        "seconds": time.perf_counter() - began,
+    }
+    picture(drawn, data, setting, f"elongation, seed {setting.seed}")
+    setting.keep(results)
+    return results
