@@ -99,7 +99,7 @@ class ModelFile:
     @property
     def boundary(self) -> str | None:
         """`periodic`, `free` (no side periodic) or None (some are)."""
-        kinds = {self.boundaries.get(side, "periodic") == "periodic" for side in ("-x", "x", "-y", "y")}
+        kinds = {self.boundaries.get(side) == "periodic" for side in ("-x", "x", "-y", "y")}
         return None if len(kinds) > 1 else "periodic" if kinds.pop() else "free"
 
     def number(self, text: str | None) -> float | None:
@@ -134,8 +134,8 @@ def read_model(path: str | Path) -> ModelFile:
     for condition in root.all("Space/Lattice/BoundaryConditions/Condition"):
         side, kind = condition.attributes.get("boundary", ""), condition.attributes.get("type", "")
         boundaries[side] = kind
-        if not side.startswith("-"):
-            boundaries.setdefault(f"-{side}", kind)
+        if kind == "periodic":  # of both sides or of none; a side that is not named is noflux
+            boundaries |= {side.removeprefix("-"): kind, f"-{side.removeprefix('-')}": kind}
     cpm = root.find("CPM")
     return ModelFile(
         document=document,

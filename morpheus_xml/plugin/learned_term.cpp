@@ -70,7 +70,8 @@ LearnedTerm::LearnedTerm(const Settings& settings) : settings_(settings) {}
 
 LearnedTerm::~LearnedTerm() {
   if (comparisons_ > 0)
-    std::cout << "NeuralHamiltonian: " << comparisons_ << " comparisons with a recomputed energy, largest difference " << largest_difference_ << std::endl;
+    std::cout << "NeuralHamiltonian: " << comparisons_ << " comparisons with a recomputed energy, largest difference "
+              << std::scientific << largest_difference_ << std::endl;
   if (state_) library_->free_state(state_);
   if (model_) library_->free_model(model_);
 }
