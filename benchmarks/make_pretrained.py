@@ -27,7 +27,7 @@ from training.trainer import load_run
 PRETRAINED = Path(__file__).parent.parent / "neuralcpm_bridge" / "pretrained"
 SHARED_MEASURES = ("p_volume", "p_unfragmented", "heterotypic_fraction", "aspect_ratio")
 """Measures stated of samples and of the data."""
-RESULTS = ("norm_t1", "norm_tstar")
+RESULTS = ("norm_t1", "norm_tstar", "aspect_gap", "aspect_gap_share")
 """What an experiment's results.json adds where it holds it."""
 
 
@@ -58,6 +58,7 @@ def make_entry(folder: Path, run: str, target: Path, description: str, sampling:
     metrics = {key: _of_cells(found[key]) for key in SHARED_MEASURES}
     results_file = folder / "results.json"
     results = json.loads(results_file.read_text(encoding="utf-8")) if results_file.is_file() else {}
+    results |= results.get(run, {})
     metrics |= {key: _of_cells(results[key]) for key in RESULTS if key in results}
     content = {
         "description": description,

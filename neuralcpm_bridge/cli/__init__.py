@@ -12,17 +12,19 @@ import typer
 
 from ..errors import UserError
 from . import bench, cc3d, data, doctor, model, models, morpheus, report, simulate
+from .group import VerbGroup
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
 UsageError: type[Exception] = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 app = typer.Typer(
     name="neuralcpm",
+    cls=VerbGroup,
     help="Learned cellular Potts energies for CompuCell3D, Morpheus and an embedded host.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # plain text: boxes leave half of 80 columns for the words
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(model.info)
@@ -34,9 +36,9 @@ app.command()(simulate.simulate)
 app.command()(report.report)
 app.command()(bench.bench)
 app.command()(doctor.doctor)
-app.add_typer(data.data_app)
-app.add_typer(cc3d.cc3d_app, name="cc3d")
-app.add_typer(morpheus.morpheus_app, name="morpheus")
+app.add_typer(data.data_app, cls=VerbGroup)
+app.add_typer(cc3d.cc3d_app, name="cc3d", cls=VerbGroup)
+app.add_typer(morpheus.morpheus_app, name="morpheus", cls=VerbGroup)
 
 
 def main() -> None:
@@ -46,9 +48,9 @@ def main() -> None:
 
 def run(arguments: list[str] | None = None) -> int:
     try:
-        return app(arguments, standalone_mode=False) or 0
+        return app(arguments, standalone_mode=False, prog_name="neuralcpm") or 0
     except UsageError as error:
-        return _refuse(f"{_message(error)}: see neuralcpm --help.")
+        return _wrong_use(error)
     except UserError as error:
         return _refuse(str(error))
     except (KeyboardInterrupt, typer.Abort):
@@ -61,8 +63,13 @@ def run(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _message(error: Any) -> str:
-    return str(error.format_message()).rstrip(".")
+def _wrong_use(error: Any) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":  # a group of verbs without a verb: its message is its help
+        print(error.format_message())
+        return 2
+    context = getattr(error, "ctx", None)
+    verb = context.command_path if context is not None else "neuralcpm"
+    return _refuse(f"{error.format_message().rstrip('.')} (see {verb} --help).")
 
 
 def _refuse(sentence: str) -> int:

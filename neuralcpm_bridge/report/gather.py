@@ -100,8 +100,10 @@ def read_run(folder: Path, scratch: Path) -> Run:
         run.hashes["model file"] = sha256(folder / MODEL_FILE)
     else:
         run.artifact, run.note = exported(folder, run.name, scratch)
-    if (folder / SAMPLES_FILE).is_file():
-        run.samples = load_snapshots(folder / SAMPLES_FILE, run.artifact)
+    # an experiment keeps the samples of its runs beside them, under their names
+    for file in (folder / SAMPLES_FILE, folder.parent / f"{folder.name}.npz"):
+        if run.samples is None and file.is_file():
+            run.samples = load_snapshots(file, run.artifact)
     return run
 
 

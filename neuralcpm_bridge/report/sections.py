@@ -16,7 +16,7 @@ from ..snapshots import Snapshots
 from . import html
 from .charts import svg_chart
 from .gather import Run
-from .measuring import closest_to_data, comparable_measures
+from .measuring import MEASURES, closest_to_data, comparable_measures
 
 SHOWN_STATES = 8
 NO_CURVES = (
@@ -133,6 +133,9 @@ RESULT_NAMES = {
     "norm_tstar": "error at the temperature that fits best",
     "rmse_t1": "root mean square error (T = 1)",
     "rmse_tstar": "root mean square error, best temperature",
+    "aspect_gap": "aspect ratio, second type less first",
+    "aspect_gap_error": "its standard error",
+    "aspect_gap_share": "its share of the data's",
     "t_star": "temperature that fits best, T*",
     "seconds": "seconds in all",
     "evaluations_per_s": "ΔH evaluations per second",
@@ -253,12 +256,23 @@ def results(runs: Sequence[Run]) -> str:
         stated = found.get("paper")
         paper = stated if isinstance(stated, dict) else {}
         plain = {key: value for key, value in found.items() if isinstance(value, (int, float, str))}
-        rows = [
-            [RESULT_NAMES.get(key, key.replace("_", " ")), value, *([paper.get(key)] if paper else [])]
-            for key, value in plain.items()
-        ]
-        parts.append(html.table(["", "here", *(["paper"] if paper else [])], rows))
+        rows = [[_result_name(key), value, *([paper.get(key)] if paper else [])] for key, value in plain.items()]
+        parts += [_own_measures(found), html.table(["", "here", *(["paper"] if paper else [])], rows)]
     return html.section("Results of the experiment", *parts)
+
+
+def _result_name(key: str) -> str:
+    return RESULT_NAMES.get(key, key.replace("_", " "))
+
+
+def _own_measures(found: dict[str, Any]) -> str:
+    """Measures that only this experiment knows, of its data and models side by side."""
+    columns = {name: found[name] for name in ("data", "closure", "baseline") if isinstance(found.get(name), dict)}
+    known = {*MEASURES, "states", "cells", "axial_rmse"}
+    keys = dict.fromkeys(key for values in columns.values() for key in values if key not in known)
+    rows = [[_result_name(key), *(values.get(key) for values in columns.values())] for key in keys]
+    plain = [row for row in rows if not any(isinstance(value, (list, dict)) for value in row)]
+    return html.table(["measure", *columns], plain) if plain else ""
 
 
 def provenance(runs: Sequence[Run], hashes: dict[str, str]) -> str:
