@@ -107,9 +107,8 @@ void Incremental::convolve_cell(const Pass& pass, const Packed& weights, float* 
     fill_padding(pass, in, channels, {round_y ? read.y : read.y & frame.y.exists, round_x ? read.x : read.x & frame.x.exists});
   run({in + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels), weights.inputs, channels, out.data, out.pitch,
        weights.out_stride, rect.y.size(), rect.x.size(), valid.y.lo - rect.y.lo, valid.y.hi - rect.y.lo,
-       valid.x.lo - rect.x.lo, valid.x.hi - rect.x.lo, weights.weights.data()},
+       valid.x.lo - rect.x.lo, valid.x.hi - rect.x.lo, weights.weights.data(), fresh},
       weights.outputs);
-  return out;
 }
 
 static void clear(Patch& patch) {
