@@ -14,6 +14,7 @@ def main(job_file: str) -> None:
     job = json.loads(Path(job_file).read_text(encoding="utf-8"))
     from cc3d import CompuCellSetup
     from cc3d.CompuCellSetup.sim_runner import run_cc3d_project
+    from cc3d.core.RollbackImporter import RollbackImporter
 
     from .recorder import FlipRecorder, SnapshotSteppable
 
@@ -26,6 +27,7 @@ def main(job_file: str) -> None:
     known.set_output_dir(job["output"])
     known.log_level = "LOG_WARNING"
     CompuCellSetup.register_steppable(steppable=watching)
+    RollbackImporter()  # as CC3D's own run_script: scripts rely on its reading of `from .MySteppables import …`
     try:
         run_cc3d_project(cc3d_sim_fname=job["project"])
     finally:

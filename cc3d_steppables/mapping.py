@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.conventions import TARGETS
 from neuralcpm_bridge.errors import UserError
 
 from .facts import Facts
@@ -82,26 +83,25 @@ def check_fit(facts: Facts, artifact: Artifact, term: Term) -> None:
 
 
 def check_boundary(facts: Facts, artifact: Artifact, term: Term) -> None:
-    """The model's neighbours beyond the border must be the project's."""
-    meta = artifact.metadata
-    network = meta.neural
-    if facts.periodic[0] != facts.periodic[1]:
+    """The model's neighbours beyond the border must be the project's.
+
+    A network that pads with zeros although it was trained on periodic lattices never saw across a border: it serves
+    every boundary as it did in training.
+    """
+    meta, padding = artifact.metadata, artifact.metadata.neural.padding if artifact.metadata.neural else None
+    host = {(True, True): "Periodic", (False, False): "NoFlux"}.get(facts.periodic, "Periodic in one direction only")
+    advice = "set Boundary_x and Boundary_y to {0}, or use a model with {1} padding."
+    if padding == "circular" and host != "Periodic":
         raise UserError(
-            "The project is periodic in one direction and NoFlux in the other, but a model has one boundary: use the "
-            "same for x and y."
+            f"The project's boundary is {host}, but the model's network wraps around (circular padding): "
+            + advice.format("Periodic", "zero")
         )
-    host = "Periodic" if facts.periodic[0] else "NoFlux"
-    if network is not None and network.padding == "circular" and host == "NoFlux":
+    if padding == "zeros" and meta.boundary == "free" and host != "NoFlux":
         raise UserError(
-            "The project's boundary is NoFlux, but the model's network wraps around (circular padding): set Boundary_x "
-            "and Boundary_y to Periodic, or use a model with zero padding."
+            f"The project's boundary is {host}, but the model was trained on lattices with a border and its network "
+            "does not see across it: " + advice.format("NoFlux", "circular")
         )
-    if network is not None and network.padding == "zeros" and host == "Periodic" and meta.boundary == "free":
-        raise UserError(
-            "The project's boundary is Periodic, but the model was trained on lattices with a border and its network "
-            "does not see across it: set Boundary_x and Boundary_y to NoFlux, or use a model with circular padding."
-        )
-    if term == "full" and meta.symbolic is not None and (meta.boundary == "periodic") != facts.periodic[0]:
+    if term == "full" and meta.symbolic is not None and host != TARGETS["cc3d"].boundary_words[meta.boundary]:
         raise UserError(
             f"The project's boundary is {host}, but the model's contact energy is {meta.boundary}: change Boundary_x "
             "and Boundary_y, or use term='neural' beside the project's own contact energy."

@@ -41,7 +41,8 @@ def mapping_table(
         rows.append(("", "amplitude 0", "the learned term has no effect"))
     if facts.acceptance != "Default":
         rows.append(("acceptance", facts.acceptance, "trained with the default function"))
-    host_boundary = TARGETS["cc3d"].boundary_words["periodic" if facts.periodic[0] else "free"]
+    words = TARGETS["cc3d"].boundary_words
+    host_boundary = " × ".join(dict.fromkeys(words["periodic" if wraps else "free"] for wraps in facts.periodic[::-1]))
     padding = f", network pads with {meta.neural.padding}" if meta.neural else ""
     rows.append(("boundary", host_boundary, f"{meta.boundary}{padding}"))
     height, width = facts.shape

@@ -217,8 +217,8 @@ def carries_model_energies(facts: Facts, artifact: Artifact) -> bool:
     if symbolic is None or set(symbolic.terms) - {"contact", "volume"} or facts.contact_order != 2:
         return False
     values = symbolic_values(artifact.metadata, TARGETS["cc3d"], neural_scale(artifact.metadata, facts.temperature))
-    names = list(facts.type_names.values())
-    if len(names) != len(artifact.metadata.types) or all(facts.periodic) != (artifact.metadata.boundary == "periodic"):
+    names, wraps = list(facts.type_names.values()), artifact.metadata.boundary == "periodic"
+    if len(names) != len(artifact.metadata.types) or facts.periodic != (wraps, wraps):
         return False
     contact = [[facts.contact.get(frozenset((one, other)), 0.0) for other in names] for one in names]
     volume = [facts.volume.get(name, (0.0, 0.0)) for name in names[1:]]

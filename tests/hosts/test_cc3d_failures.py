@@ -102,7 +102,6 @@ def test_a_deleted_model_file(model: Artifact, tmp_path: Path) -> None:
             ("   <Potts>", "   <Metadata><NumberOfProcessors>2</NumberOfProcessors></Metadata>\n   <Potts>"),
             "work nodes",
         ),
-        (("<Boundary_x>NoFlux", "<Boundary_x>Periodic"), "periodic in one direction"),
     ],
 )
 def test_projects_that_do_not_fit(model: Artifact, tmp_path: Path, change: tuple[str, str], sentence: str) -> None:
