@@ -1,0 +1,119 @@
+"""Every command in README and docs is valid as printed, and those that can run within a minute are run.
+
+A document's commands run one after the other in a scratch folder that holds the files its reader has (`scratch`),
+after the substitutions below, which make them small. What is not run is declared with its reason, and still parsed:
+its verb and options exist.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+
+from neuralcpm_bridge.cli import app, run
+from neuralcpm_bridge.pretrained import resolve_model
+
+from .conftest import REFERENCE
+from .documents import DOCUMENTS, ROOT, blocks, commands, python_blocks
+
+SMALLER = {
+    r"--mcs \d+": "--mcs 1",
+    r"--flips \d+": "--flips 20",
+    r"--replicates \d+": "--replicates 2",
+    r"--samples \d+": "--samples 2",
+    r"^(neuralcpm simulate .*)$": r"\1 --frames 2",
+    r"^(neuralcpm (?:cc3d )?verify (?!.*--flips).*)$": r"\1 --flips 20",
+    r"^(neuralcpm (?:simulate|data \w+|report|evaluate|cc3d new|morpheus new) (?!.*--mcs).*)$": r"\1 --mcs 1",
+}
+"""Patterns and what they become, so that a command says the same in less time."""
+
+NOT_RUN = {
+    r"^make ": "runs the tests, or installs",
+    r"^neuralcpm (train|reproduce|demo|distill)\b": "trains for minutes; tests/training runs it",
+    r"^neuralcpm bench\b": "measures for half a minute; tests/engine runs its parts",
+    r"^neuralcpm (evaluate|export|report)\b": "needs a finished training run; its own tests make one",
+    r"^neuralcpm morpheus plugin\b": "needs Morpheus' sources or binary",
+    r"^neuralcpm (cc3d|morpheus) (inject|check)\b": "needs the reader's own project; its own tests have one",
+}
+HOSTS = {
+    r"^neuralcpm cc3d (run|verify)\b": "NEURALCPM_CC3D_PYTHON",
+    r"^neuralcpm morpheus run\b": "NEURALCPM_MORPHEUS",
+}
+"""Commands that start a host, and the variable that says where it is."""
+
+
+def smaller(command: str) -> str:
+    for pattern, less in SMALLER.items():
+        command = re.sub(pattern, less, command)
+    return command
+
+
+def reason_not_to_run(command: str) -> str:
+    for pattern, variable in HOSTS.items():
+        if re.search(pattern, command) and not os.environ.get(variable):
+            return f"needs a host ({variable})"
+    return next((reason for pattern, reason in NOT_RUN.items() if re.search(pattern, command)), "")
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What a reader has: a model file, the authors' weights, a data set, label images."""
+    shutil.copy(resolve_model("pretrained:cell-sorting"), tmp_path / "model.onnx")
+    shutil.copy(REFERENCE / "exp1_nch.eqx", tmp_path / "weights.eqx")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    layout = ("simulate", "model.onnx", "--init", "blob", "--mcs", "1", "--frames", "0", "-o", "start")
+    assert run(list(layout)) == 0
+    for name in ("data.npz", "states.npz", "start.npz"):
+        shutil.copy("start/snapshots.npz", name)
+    return tmp_path
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_commands_are_valid_as_printed(document: Path) -> None:
+    for command in commands(document):
+        program, *words = shlex.split(command)
+        if program == "make":
+            subprocess.run(["make", "--dry-run", *words], cwd=ROOT, check=True, capture_output=True)
+            continue
+        verb = typer.main.get_command(app)
+        while words and words[0] in getattr(verb, "commands", {}):
+            verb = verb.commands[words.pop(0)]  # type: ignore[attr-defined]
+        if words not in (["--help"], ["--example"]):
+            assert not hasattr(verb, "commands"), f"{document.name}: there is no verb in {command}"
+            verb.make_context(command, words)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_commands_run(document: Path, scratch: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in commands(document):
+        if not reason_not_to_run(command):
+            code = run(shlex.split(smaller(command))[1:])
+            said = capsys.readouterr().err
+            assert code == 0, f"{document.name}: {command}: {said}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_python_blocks_run(document: Path, scratch: Path) -> None:
+    for block in python_blocks(document):
+        exec(compile(block, document.name, "exec"), {"__name__": "__main__"})
+
+
+def test_blocks_and_commands_are_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# Title\n\n    neuralcpm info model.onnx   # a comment\n    pip install x\n\ntext neuralcpm no\n\n"
+        "```sh\n$ neuralcpm simulate m \\\n    --mcs 5 -o 'a b'\n```\n\n```python\nprint(1)\n```\n"
+    )
+    assert commands(page) == ["neuralcpm info model.onnx", "neuralcpm simulate m --mcs 5 -o 'a b'"]
+    assert [language for language, _ in blocks(page.read_text())] == ["", "sh", "python"]
+    assert python_blocks(page) == ["print(1)"]
+    assert smaller("neuralcpm simulate m --mcs 500 -o x") == "neuralcpm simulate m --mcs 1 -o x --frames 2"
+    assert smaller("neuralcpm simulate m -o x").endswith("--mcs 1")
