@@ -57,7 +57,6 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
         settings = Settings(str(model), types, float(weight), term, extinction, check_every, log_every)
         self._host = CC3DHost(self)
         self._learned = LearnedTerm(settings, self._host)
-        self._steering_name: str | None = None
 
     def init(self, _simulator: Any) -> None:
         # Not in start(), which a restart skips.
@@ -79,10 +78,8 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
         self._learned.end()
 
     def add_steering_panel(self) -> None:
-        weight = self._learned.settings.weight
-        name = f"{self._energy_name} weight"
+        weight, name = self._learned.settings.weight, self._steering_name()
         self.add_steering_param(name, weight, 0.0, max(2.0, 2 * weight), decimal_precision=2, widget_name="slider")
-        self._steering_name = name
 
     def description(self) -> dict[str, Any]:
         """What was chosen, as JSON knows it: for whoever compares the energies afterwards."""
@@ -97,8 +94,13 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
         }
 
     def _steered_weight(self) -> float | None:
-        # Read at every step: CC3D clears the mark of a moved slider before steppables of this kind see it.
-        return None if self._steering_name is None else float(self.get_steering_param(self._steering_name))
+        # Read at every step: CC3D clears the mark of a moved slider before steppables of this kind see it. A restart
+        # brings the sliders back without asking.
+        parameter = CompuCellSetup.persistent_globals.steering_param_dict.get(self._steering_name())
+        return None if parameter is None else float(parameter.val)
+
+    def _steering_name(self) -> str:
+        return f"{self._energy_name} weight"
 
 
 class CC3DHost:

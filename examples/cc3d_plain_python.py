@@ -1,0 +1,68 @@
+"""A learned term in CompuCell3D without a project: PyCoreSpecs and CC3DSimService.
+
+    /path/to/cc3d/python examples/cc3d_plain_python.py model.onnx 200
+
+Run it with the Python that imports cc3d, after `pip install neuralcpm-bridge` there.
+"""
+
+import sys
+from functools import partial
+
+from cc3d import CompuCellSetup
+from cc3d.CompuCellSetup.CC3DCaller import CC3DSimService
+from cc3d.core.PyCoreSpecs import BlobInitializer, CellTypePlugin, ContactPlugin, Metadata, PottsCore, VolumePlugin
+
+from cc3d_steppables import NeuralHamiltonianSteppable
+from neuralcpm_bridge import load_artifact
+from neuralcpm_bridge.conventions import TARGETS, symbolic_values
+
+
+def main(model: str, steps: int) -> None:
+    meta = load_artifact(model).metadata
+    own = symbolic_values(meta, TARGETS["cc3d"])  # the closure's own J, λ, V* and T in CC3D's units
+    names = ["Medium", *meta.types[1:]]
+
+    volume = VolumePlugin()
+    for number, name in enumerate(names[1:], 1):
+        volume.param_new(name, target_volume=own.target_volume[number], lambda_volume=own.strength[number])
+    contact = ContactPlugin(neighbor_order=2)
+    for one, first in enumerate(names):
+        for other, second in enumerate(names[one:], one):
+            contact.param_new(type_1=first, type_2=second, energy=own.contact[one, other])
+    wraps = TARGETS["cc3d"].boundary_words[meta.boundary]
+    width = round(own.target_volume[1:].mean() ** 0.5)
+    tissue = BlobInitializer()
+    tissue.region_new(width=width, radius=3 * width, center=(50, 50, 0), cell_types=names[1:])
+    specs = [
+        Metadata(num_processors=1),
+        PottsCore(
+            dim_x=100,
+            dim_y=100,
+            steps=steps,
+            neighbor_order=2,
+            fluctuation_amplitude=own.temperature,
+            boundary_x=wraps,
+            boundary_y=wraps,
+        ),
+        CellTypePlugin(*names[1:]),
+        volume,
+        contact,
+        tissue,
+    ]
+
+    simulation = CC3DSimService()
+    simulation.register_specs(specs)
+    learned = partial(NeuralHamiltonianSteppable, model=model, extinction=meta.extinction, log_every=50)
+    simulation.register_steppable(steppable=learned, frequency=1)
+    simulation.run()
+    simulation.init()
+    simulation.start()
+    for _ in range(steps):
+        simulation.step()
+    simulation.finish()
+    # Without this CompuCell3D 4.8 crashes when Python ends, after all work is done.
+    CompuCellSetup.persistent_globals.simulator.cleanAfterSimulation()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200)
