@@ -69,7 +69,7 @@ def check_fit(facts: Facts, artifact: Artifact, term: Term) -> None:
     if facts.potts_nodes != 1:
         raise UserError(
             f"The Potts algorithm runs on {facts.potts_nodes} work nodes, but a learned term sees farther than their "
-            'sections: add <NonParallelModule Name="Potts"/> to <Metadata>, or use Metadata(num_processors=1) in Python.'
+            'sections: add <NonParallelModule Name="Potts"/> to <Metadata>, or Metadata(num_processors=1) in Python.'
         )
     if term == "full":
         twice = [name for name in facts.plugins if name in DOUBLE_COUNTED]
