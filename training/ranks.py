@@ -40,3 +40,8 @@ class Ranks:
     def wait(self) -> None:
         if self.count > 1:
             distributed.barrier()
+
+    def leave(self) -> None:
+        """Dissolve the group at the end of a program."""
+        if self.count > 1:
+            distributed.destroy_process_group()

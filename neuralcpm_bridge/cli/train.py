@@ -100,9 +100,11 @@ def train(
     trainer = Trainer(settings, load_snapshots(source), output)
     if not trainer.ranks.first:
         trainer.run()
+        trainer.ranks.leave()
         return
     with step_progress(settings.optimizer.steps, trainer.step) as show:
         model = trainer.run(show)
+    trainer.ranks.leave()
     summary = {
         "run": str(output),
         "steps": trainer.step,

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from training.enumeration import Enumeration, expected_total_variation, total_variation
 from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
 from training.samplers import ExactChains, ParallelSampler
-
-from .enumeration import Enumeration, expected_total_variation, total_variation
 
 CHAINS, ROUNDS, GAP = 150, 30, 10
 """Chains, samples taken of each, and Monte Carlo steps between two samples."""

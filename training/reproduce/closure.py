@@ -23,7 +23,7 @@ class Plan:
 
     preset: str = "local8-closure"
     temperature: float = 1.0
-    steps: int = 600
+    steps: int = 320
     baseline_steps: int = 300
     pool: int = 24
     batch: int = 12

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from training.hamiltonians import Hamiltonian
+from .hamiltonians import Hamiltonian
 
 
 class Enumeration:
