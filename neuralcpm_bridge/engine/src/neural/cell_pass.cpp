@@ -46,7 +46,10 @@ void clear_around(const Pass& pass, float* image, int channels, const Rect& need
 
 View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Patch& fresh, const Rect& rect, float* scratch) {
   const bool has_tiles = cells.has_tiles(id);
-  if (has_tiles && !fresh.data) {
+  if (fresh.data) {
+    const int y = run_in(fresh.at.y, pass.frame.y, rect.y), x = run_in(fresh.at.x, pass.frame.x, rect.x);
+    if (y >= 0 && x >= 0) return {fresh.data + std::ptrdiff_t(y) * fresh.pitch + x * fresh.channels, fresh.pitch};
+  } else if (has_tiles) {
     const Tile& tile = cells.tile(id, pass.layer);
     const int y = run_in(tile.y, pass.frame.y, rect.y), x = run_in(tile.x, pass.frame.x, rect.x);
     if (y >= 0 && x >= 0)

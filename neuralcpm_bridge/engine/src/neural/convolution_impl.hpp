@@ -13,12 +13,13 @@ constexpr int larger(int a, int b) { return a > b ? a : b; }
 template <class V, int Group>
 struct Blocking {
   static constexpr int vectors = Group / V::lanes;
-  static constexpr int registers = V::lanes == 16 || NCPM_ISA_REGISTERS == 32 ? 24 : 12;
+  static constexpr int registers = 12;
   static constexpr int pixels = registers / vectors > 0 ? registers / vectors : 1;
 };
 
-// SkipLeft, SkipRight: the two outermost input columns on that side are zero (the edge of a cell's support).
-template <class V, int Group, int Stride, int Rows, int Columns, bool SkipLeft, bool SkipRight>
+// SkipLeft, SkipRight: so many of the outermost input columns on that side are zero: two at the edge of a cell's
+// support, one at the lattice's.
+template <class V, int Group, int Stride, int Rows, int Columns, int SkipLeft, int SkipRight>
 void convolve_block(const Convolution& job, int row, int column, int group) {
   constexpr int N = Blocking<V, Group>::vectors;
   const std::ptrdiff_t stride = Stride ? Stride : job.in_stride, in_pitch = job.in_pitch;
@@ -46,7 +47,7 @@ void convolve_block(const Convolution& job, int row, int column, int group) {
 #pragma GCC unroll 8
         for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-          for (int x = SkipLeft ? 1 : -1; x < (SkipRight ? Columns - 1 : Columns + 1); ++x) {
+          for (int x = SkipLeft - 1; x < Columns + 1 - SkipRight; ++x) {
             const auto value = V::fill(in[r * in_pitch + x * stride + i]);
 #pragma GCC unroll 3
             for (int kx = 0; kx < 3; ++kx)
@@ -65,7 +66,7 @@ void convolve_block(const Convolution& job, int row, int column, int group) {
 #pragma GCC unroll 16
             for (int c = 0; c < Columns; ++c) {
               const int x = c + kx - 1;
-              if ((SkipLeft && x < 1) || (SkipRight && x >= Columns - 1)) continue;
+              if (x < SkipLeft - 1 || x >= Columns + 1 - SkipRight) continue;
               const auto value = V::fill(in[r * in_pitch + x * stride + i]);
 #pragma GCC unroll 4
               for (int n = 0; n < N; ++n) sum[r][c][n] = V::fma(value, w[n], sum[r][c][n]);
@@ -82,38 +83,31 @@ using BlockKernel = void (*)(const Convolution&, int row, int column, int group)
 
 constexpr int kMaxColumns = 6, kMaxRows = 4;
 
+constexpr int kSkips = 3;
+
 template <class V, int Group, int Stride>
 struct BlockTable {
-  // [rows - 1][columns - 1][skip left][skip right]
-  BlockKernel kernel[kMaxRows][kMaxColumns][2][2] = {};
+  BlockKernel kernel[kMaxRows][kMaxColumns][kSkips][kSkips] = {};  // by rows - 1, columns - 1, skip left, skip right
 
-  BlockTable() { fill_rows<1>(); }
+  BlockTable() { fill<1, 1>(); }
 
-  static int most_rows(int columns) {
-    return larger(1, smaller(kMaxRows, Blocking<V, Group>::pixels / columns));
-  }
+  static int most_rows(int columns) { return larger(1, smaller(kMaxRows, Blocking<V, Group>::pixels / columns)); }
   static int most_columns() { return smaller(kMaxColumns, larger(3, Blocking<V, Group>::pixels)); }
 
  private:
-  template <int Rows>
-  void fill_rows() {
-    if constexpr (Rows <= kMaxRows) {
-      fill_columns<Rows, 1>();
-      fill_rows<Rows + 1>();
-    }
-  }
   template <int Rows, int Columns>
-  void fill_columns() {
-    if constexpr (Columns <= kMaxColumns) {
-      if constexpr (Rows == 1 || Rows * Columns <= Blocking<V, Group>::pixels) {
-        auto& entry = kernel[Rows - 1][Columns - 1];
-        entry[0][0] = convolve_block<V, Group, Stride, Rows, Columns, false, false>;
-        entry[1][0] = convolve_block<V, Group, Stride, Rows, Columns, true, false>;
-        entry[0][1] = convolve_block<V, Group, Stride, Rows, Columns, false, true>;
-        entry[1][1] = convolve_block<V, Group, Stride, Rows, Columns, true, true>;
-      }
-      fill_columns<Rows, Columns + 1>();
-    }
+  void fill() {
+    if constexpr (Rows == 1 || Rows * Columns <= Blocking<V, Group>::pixels) fill_skips<Rows, Columns, 0, 0>();
+    if constexpr (Columns < kMaxColumns) fill<Rows, Columns + 1>();
+    else if constexpr (Rows < kMaxRows) fill<Rows + 1, 1>();
+  }
+  template <int Rows, int Columns, int Left, int Right>
+  void fill_skips() {
+    // Rare strides read the zeros.
+    kernel[Rows - 1][Columns - 1][Left][Right] =
+        convolve_block<V, Group, Stride, Rows, Columns, Stride ? Left : 0, Stride ? Right : 0>;
+    if constexpr (Right + 1 < kSkips) fill_skips<Rows, Columns, Left, Right + 1>();
+    else if constexpr (Left + 1 < kSkips) fill_skips<Rows, Columns, Left + 1, 0>();
   }
 };
 
@@ -124,7 +118,8 @@ void convolve_group(const Convolution& job, int group) {
   const int chunks = (job.columns + most - 1) / most;
   for (int chunk = 0, column = 0; chunk < chunks; ++chunk) {
     const int columns = (job.columns - column + chunks - chunk - 1) / (chunks - chunk);
-    const int left = job.live_x0 > column, right = job.live_x1 < column + columns;
+    const int left = smaller(kSkips - 1, larger(0, job.live_x0 - (column - 1)));
+    const int right = smaller(kSkips - 1, larger(0, column + columns + 1 - job.live_x1));
     const int rows_at_once = table.most_rows(columns);
     for (int row = 0; row < job.rows;) {
       const int rows = smaller(rows_at_once, job.rows - row);

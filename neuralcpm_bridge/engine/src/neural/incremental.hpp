@@ -95,8 +95,8 @@ class Head {
   virtual double energy(double counted) const = 0;
 };
 
-// A cell's values on `rect`: in its tile if they lie there as they are, else put together in `scratch` (over
-// the frame), with `fresh` values of this proposal on top.
+// A cell's values on `rect`: where they lie if they do so in one piece, in the `fresh` values of this proposal or
+// in its tile; else put together in `scratch` (over the frame), fresh values on top.
 View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Patch& fresh, const Rect& rect, float* scratch);
 
 class Incremental {

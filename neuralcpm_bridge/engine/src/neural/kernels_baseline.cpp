@@ -7,7 +7,6 @@
 #include "kernels.hpp"
 
 #define NCPM_ISA ncpm::neural::baseline
-#define NCPM_ISA_REGISTERS 16
 #include "simd.hpp"
 #include "pointwise_impl.hpp"
 #include "convolution_impl.hpp"
