@@ -31,7 +31,12 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist and the wheel that was made from it, as `python -m build` makes them."""
+    """A folder with the sdist and the wheel that was made from it, as `python -m build` makes them.
+
+    `NEURALCPM_DIST` names such a folder, to test files as they are about to be published.
+    """
+    if "NEURALCPM_DIST" in os.environ:
+        return Path(os.environ["NEURALCPM_DIST"])
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run(
         [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)],
