@@ -1,4 +1,7 @@
-"""What one ΔH costs, against ONNX Runtime's full energy of the same model in the same run, on one thread."""
+"""What one ΔH costs, against ONNX Runtime's full energy of the same model in the same run, on one thread.
+
+Times are the thread's own processor time, so that other programs on the machine do not count.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ SECONDS_PER_MODEL = 4.0
 GEMM = """
 import numpy as np, time
 a = np.random.rand(768, 768).astype(np.float32); b = a.T.copy(); a @ b
-best = min((lambda s: (a @ b, time.perf_counter() - s)[1])(time.perf_counter()) for _ in range(8))
+best = min((lambda s: (a @ b, time.thread_time() - s)[1])(time.thread_time()) for _ in range(8))
 print(768**3 / best / 1e9)
 """
 
@@ -118,13 +121,13 @@ def boundary_flips(state: CellState, count: int, seed: int = 0) -> list[tuple[in
 
 def time_each(call: Any, arguments: list[tuple[int, int, int]], seconds: float) -> NDArray[np.float64]:
     """Microseconds of each call, until the time is used up."""
-    times, stop = [], time.perf_counter() + seconds
+    times, stop = [], time.thread_time_ns() + seconds * 1e9
     for argument in arguments:
-        start = time.perf_counter_ns()
+        start = time.thread_time_ns()
         call(*argument)
-        end = time.perf_counter_ns()
+        end = time.thread_time_ns()
         times.append((end - start) / 1e3)
-        if end > stop * 1e9:
+        if end > stop:
             break
     return np.array(times)
 
@@ -139,11 +142,7 @@ def time_delta(artifact: Artifact, state: CellState) -> dict[str, float]:
     macs = (engine.multiply_adds - work) / deltas.size
     session = OnnxRuntimeBackend(artifact, state, threads=1).session
     feed = {"ids": state.ids[None].astype(np.int64), "types": state.types[None].astype(np.int64)}
-    stop, full = time.perf_counter() + SECONDS_PER_MODEL / 4, []
-    while time.perf_counter() < stop or len(full) < 5:
-        start = time.perf_counter()
-        session.run(["energy"], feed)
-        full.append((time.perf_counter() - start) * 1e6)
+    full = time_each(lambda *_: session.run(["energy"], feed), flips, SECONDS_PER_MODEL / 4)
     median = float(np.median(deltas))
     return {
         "engine_us": median,
@@ -157,15 +156,15 @@ def time_delta(artifact: Artifact, state: CellState) -> dict[str, float]:
 
 def time_commits(engine: Any, flips: list[tuple[int, int, int]]) -> float:
     """Median of a commit that follows its own proposal, as in a Metropolis loop; every flip is undone again."""
-    times, stop = [], time.perf_counter() + SECONDS_PER_MODEL / 4
+    times, stop = [], time.thread_time() + SECONDS_PER_MODEL / 4
     ids = engine.ids
     for row, col, new_id in flips:
         for target in (new_id, int(ids[row, col])):
             engine.delta(row, col, target)
-            start = time.perf_counter_ns()
+            start = time.thread_time_ns()
             engine.commit(row, col, target)
-            times.append((time.perf_counter_ns() - start) / 1e3)
-        if time.perf_counter() > stop:
+            times.append((time.thread_time_ns() - start) / 1e3)
+        if time.thread_time() > stop:
             break
     return float(np.median(times))
 
@@ -182,8 +181,8 @@ def time_scaling(artifact: Artifact) -> float:
 def time_metropolis(artifact: Artifact, state: CellState) -> float:
     """Attempts per second of a plain sweep, same-cell picks included, as hosts count them."""
     engine = EngineBackend(artifact, state).engine
-    attempts, start, mcs = 0, time.perf_counter(), 1
-    while (spent := time.perf_counter() - start) < SECONDS_PER_MODEL / 2:
+    attempts, start, mcs = 0, time.thread_time(), 1
+    while (spent := time.thread_time() - start) < SECONDS_PER_MODEL / 2:
         attempts += engine.sweep(mcs, artifact.metadata.temperature, 1)["attempts"]
         mcs = max(1, int(mcs * min(4.0, 0.5 / max(spent, 1e-3))))
     return attempts / spent
@@ -191,7 +190,7 @@ def time_metropolis(artifact: Artifact, state: CellState) -> float:
 
 def gemm_speed() -> float:
     """This core's float32 matrix product in a process of its own: BLAS reads its thread count at start."""
-    single = {key: "1" for key in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")}
+    single = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     done = subprocess.run(
         [sys.executable, "-c", GEMM], capture_output=True, text=True, check=True, env=os.environ | single
     )
