@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("**/*.md")])
 SHELLS = ("", "sh", "bash", "shell", "console")
 PROGRAMS = ("neuralcpm ", "make ")
+OPERATORS = (">", "|", "&&", ";")
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
@@ -43,8 +44,19 @@ def commands(document: Path) -> list[str]:
             for line in re.sub(r"\\\n\s*", " ", content).splitlines():
                 line = line.strip().removeprefix("$ ")
                 if line.startswith(PROGRAMS):
-                    found.append(shlex.join(shlex.split(line, comments=True)))
+                    found.append(" ".join(map(_quoted, shlex.split(line, comments=True))))
     return found
+
+
+def _quoted(word: str) -> str:
+    return word if word in OPERATORS else shlex.quote(word)
+
+
+def arguments(command: str) -> tuple[list[str], str | None]:
+    """The words of a command behind the program's name, and the file that `>` sends its output to."""
+    words = shlex.split(command)[1:]
+    end = next((place for place, word in enumerate(words) if word in OPERATORS), len(words))
+    return words[:end], words[end + 1] if end < len(words) and words[end] == ">" else None
 
 
 def python_blocks(document: Path) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ..errors import UserError
-from . import bench, cc3d, data, doctor, model, models, morpheus, report, simulate
+from . import bench, cc3d, data, doctor, model, models, morpheus, report, simulate, train
 from .group import VerbGroup
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
@@ -32,10 +32,18 @@ app.command()(model.energy)
 app.command()(model.verify)
 app.command("import-reference")(model.import_reference)
 app.command()(models.models)
+app.command()(train.train)
+app.command()(train.export)
+app.command()(train.evaluate)
+app.command()(train.reproduce)
 app.command()(simulate.simulate)
 app.command()(report.report)
 app.command()(bench.bench)
 app.command()(doctor.doctor)
+data.data_app.command("cellsort")(train.data_cellsort)
+data.data_app.command("cellular-mnist")(train.data_cellular_mnist)
+data.data_app.command("bipolar")(train.data_bipolar)
+data.data_app.command("elongation")(train.data_elongation)
 app.add_typer(data.data_app, cls=VerbGroup)
 app.add_typer(cc3d.cc3d_app, name="cc3d", cls=VerbGroup)
 app.add_typer(morpheus.morpheus_app, name="morpheus", cls=VerbGroup)
