@@ -16,9 +16,7 @@ from cc3d.cpp import CompuCell
 
 from .lattice import HostLattice, as_snapshots
 from .steppable import CC3DHost, NeuralHamiltonianSteppable
-
-PROGRESS = "neuralcpm-progress"
-"""First word of a line that tells the parent process how far the run is: done, in all."""
+from .tables import PROGRESS
 
 
 class WatchingSteppable(SteppableBasePy):

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,10 @@ from neuralcpm_bridge.errors import UserError
 
 from .cc3dml_text import add_child, element_span, read_text, set_leaf, write_text
 from .inject import Project
-from .tables import PREFIX
+from .tables import PREFIX, PROGRESS
 
 INTERPRETER = "NEURALCPM_CC3D_PYTHON"
-PROGRESS = "neuralcpm-progress"
-LAST_LINES = 5
+KEPT_LINES, SHOWN_LINES = 500, 5
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,7 @@ def host_python() -> str:
 
 def prepared_copy(project_file: str | Path, folder: Path, *, seed: int | None, statistics: bool = False) -> Project:
     """The project copied into `folder`, with a seed and (for recording) CC3D's energy statistics in its CC3DML."""
-    source = Project.open(project_file)
-    if folder.exists() and any(folder.iterdir()):
-        raise UserError(f"{folder} holds other files already: choose another folder or remove it.")
-    copy = source.copied_to(folder)
+    copy = Project.open(project_file).copied_to(folder)
     if seed is None and not statistics:
         return copy
     if copy.xml is None:
@@ -91,7 +88,7 @@ def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Call
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=job.output
     )
-    lines: list[str] = []
+    lines: deque[str] = deque(maxlen=KEPT_LINES)
     assert process.stdout is not None
     try:
         with log.open("w", encoding="utf-8") as stream:
@@ -112,7 +109,7 @@ def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Call
         described.unlink(missing_ok=True)
     # CC3D also ends well when it could not run at all, for example after a syntax error in the main script.
     if process.returncode or not job.file.is_file():
-        raise UserError(failure(process.returncode, lines, python, log))
+        raise UserError(failure(process.returncode, list(lines), python, log))
 
 
 def failure(code: int, lines: list[str], python: str, log: Path) -> str:
@@ -123,7 +120,7 @@ def failure(code: int, lines: list[str], python: str, log: Path) -> str:
             return f"{found.group(1)} (log: {log})"
         if re.match(r"ModuleNotFoundError: No module named '(cc3d_steppables|neuralcpm_bridge)", line):
             return f"{python} does not have this package: run {python} -m pip install neuralcpm-bridge."
-    said = " / ".join(line for line in lines[-LAST_LINES:] if line.strip())
+    said = " / ".join(line for line in lines[-SHOWN_LINES:] if line.strip())
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     return f"CompuCell3D {ended} ({said[-300:]}): see {log}."
 
@@ -140,6 +137,9 @@ def run_project(
 ) -> Path:
     """Run a copy of a project; `folder` gets snapshots.npz, a picture of them, cc3d.log and the copy."""
     folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} holds other files already: choose another folder or remove it.")
+    host_python()  # without one nothing is to be written
     copy = prepared_copy(project_file, folder / "project", seed=seed)
     file = folder / "snapshots.npz"
     job = Job(copy.file, folder / "cc3d", "snapshots", snapshots, file, steps)

@@ -13,6 +13,8 @@ from .mapping import UNMAPPED, Term
 from .mirror import Consistency
 
 PREFIX = "NeuralHamiltonian"
+PROGRESS = "neuralcpm-progress"
+"""First word of a line by which a watched run tells how far it is: done, in all."""
 
 
 def mapping_table(

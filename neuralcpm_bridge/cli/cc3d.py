@@ -154,9 +154,14 @@ def progress_bar(title: str) -> Iterator[tuple[Callable[[int, int], None], Calla
 
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
-        task = bar.add_task(title, total=None)
-        yield (
-            lambda done, total: bar.update(task, completed=done, total=total),
-            lambda line: console.print(line, markup=False, highlight=False),
-        )
+    bar = Progress(*columns, TimeElapsedColumn(), console=console)
+    task = bar.add_task(title, total=None)
+
+    def progress(done: int, total: int) -> None:
+        bar.start()  # only now: what is refused before the host runs is one sentence and no bar
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield progress, lambda line: console.print(line, markup=False, highlight=False)
+    finally:
+        bar.stop()

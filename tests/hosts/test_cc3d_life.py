@@ -115,6 +115,21 @@ def test_amplitudes_of_the_project(model: Artifact, tmp_path: Path, amplitude: s
     assert report["max_abs_error_symbolic"] is None  # the project has its own energies
 
 
+def test_the_slider_of_player(model: Artifact, tmp_path: Path) -> None:
+    step = """
+from cc3d import CompuCellSetup
+known = CompuCellSetup.persistent_globals
+(ours,) = known.steppable_registry.getSteppablesByClassName("NeuralHamiltonianSteppable")
+if mcs == 3:
+    known.steering_param_dict["NeuralHamiltonian weight"].val = 0.25
+if mcs in (3, 4):
+    print("WEIGHT", mcs, ours._learned.weight, flush=True)
+"""
+    ran = watched(life_project(tmp_path / "slider", step), model, tmp_path, 8)
+    assert "WEIGHT 3 1.0" in ran.log
+    assert "WEIGHT 4 0.25" in ran.log
+
+
 def test_resized_lattice(model: Artifact, tmp_path: Path) -> None:
     step = "if mcs == 5:\n    self.resize_and_shift_lattice(new_size=(60, 54, 1), shift_vec=(7, 5, 0))"
     ran = watched(life_project(tmp_path / "resized", step), model, tmp_path, 15)

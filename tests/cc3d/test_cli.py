@@ -1,0 +1,62 @@
+"""The verbs `neuralcpm cc3d …`, as far as they need no host."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cc3d_steppables.run import INTERPRETER, failure
+from neuralcpm_bridge.artifact import Artifact
+
+from .test_projects import make_project
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    ids = np.zeros((30, 33), dtype=np.int32)
+    ids[4:11, 5:12] = 1
+    np.savez(tmp_path / "state.npz", ids=ids, types=np.array([0, 2]))
+    return tmp_path / "state.npz"
+
+
+def test_new_and_inject(cli, tissue: Artifact, state: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = cli("cc3d", "new", tissue.path, "--state", state, "-o", tmp_path / "made", "--mcs", 20)
+    assert code == 0, err
+    assert (tmp_path / "made" / "made.cc3d").is_file()
+    assert "made.cc3d" in out
+    project = make_project(tmp_path / "Sort", "<PythonScript>Simulation/Sort.py</PythonScript>")
+    code, out, err = cli(
+        *("cc3d", "inject", project, tissue.path, "--types", "Condensing=A,Other=B", "--types", "Wall=medium"),
+        *("-o", tmp_path / "injected"),
+    )
+    assert code == 0, err
+    assert "type 3       Wall" in out
+
+
+def test_refusals(  # type: ignore[no-untyped-def]
+    refused, tissue: Artifact, state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project(tmp_path / "Sort", "<PythonScript>Simulation/Sort.py</PythonScript>")
+    assert "--types" in refused("cc3d", "inject", project, tissue.path, "--types", "Wall", "-o", tmp_path / "o")
+    assert "no model file" in refused("cc3d", "inject", project, tmp_path / "no.onnx", "-o", tmp_path / "o")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("kept")
+    assert "other files" in refused("cc3d", "new", tissue.path, "--state", state, "-o", tmp_path / "full")
+    assert (tmp_path / "full" / "mine.txt").read_text() == "kept"
+    assert "other files" in refused("cc3d", "run", project, "-o", tmp_path / "full")
+    monkeypatch.delenv(INTERPRETER, raising=False)
+    assert INTERPRETER in refused("cc3d", "run", project, "-o", tmp_path / "ran")
+    monkeypatch.setenv(INTERPRETER, str(tmp_path / "nowhere"))
+    assert "no such file" in refused("cc3d", "run", project, "-o", tmp_path / "ran2")
+
+
+def test_sentences_about_a_failed_run() -> None:
+    log = Path("run.log")
+    ours = ["Traceback", "neuralcpm_bridge.errors.UserError: NeuralHamiltonian stopped at MCS 3: why.", "more"]
+    assert failure(1, ours, "python", log) == "NeuralHamiltonian stopped at MCS 3: why. (log: run.log)"
+    missing = ["ModuleNotFoundError: No module named 'cc3d_steppables'"]
+    assert "pip install neuralcpm-bridge" in failure(1, missing, "python", log)
+    assert "signal 11" in failure(-11, ["last words"], "python", log)
+    assert "exit code 1 (last words)" in failure(1, ["last words"], "python", log)
