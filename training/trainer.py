@@ -132,6 +132,7 @@ class Trainer:
             self.step += 1
             if self.step % self.config.run.log_every == 0 or self.step == last:
                 values |= {"seconds": self.seconds, "evaluations_per_s": self.evaluations / self.seconds}
+                values |= self._held_out()
                 self.log.write(self.step, values | named_parameters(self.hamiltonian))
                 if show is not None:
                     show(Report(self.step, self.config.optimizer.steps, values))
@@ -200,6 +201,14 @@ class Trainer:
             "acceptance": self.acceptance,
             "rate": self._rate(self.step),
         }
+
+    def _held_out(self) -> dict[str, float]:
+        """Energy of states never trained on: where it rises above that of the data, the model learns by heart."""
+        if not len(self.holdout):
+            return {}
+        states = [self.holdout[index] for index in range(min(len(self.holdout), self.config.optimizer.batch))]
+        with torch.no_grad():
+            return {"energy_holdout": self.hamiltonian.of_states(states).total.mean().item()}
 
     def _rate(self, step: int) -> float:
         """1, then a cosine to zero over the last `decay` of the steps."""
