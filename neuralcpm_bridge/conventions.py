@@ -97,11 +97,11 @@ def symbolic_values(metadata: Metadata, target: Target, energy_scale: float = 1.
             f"The model ({metadata.architecture}) has no contact and volume terms to write into {target.host}: use it "
             "as the whole Hamiltonian (term 'full')."
         )
-    unknown = set(metadata.symbolic.terms) - {"contact", "volume"}
+    unknown = set(metadata.symbolic.terms) - target.terms
     if unknown:
         raise UserError(
-            f"The model has a term {sorted(unknown)[0]!r} that {target.host}'s contact and volume plugins cannot "
-            "carry: use it as the whole Hamiltonian (term 'full')."
+            f"The model has a term {sorted(unknown)[0]!r} that {target.host}'s own plugins cannot carry: use it as the "
+            "whole Hamiltonian (term 'full')."
         )
     count = len(metadata.types)
     weight = metadata.symbolic.weight * energy_scale

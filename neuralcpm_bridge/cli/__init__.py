@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ..errors import UserError
-from . import bench, cc3d, data, doctor, model, models, morpheus, report, simulate, train
+from . import bench, cc3d, data, distill, doctor, model, models, morpheus, report, simulate, train
 from .group import VerbGroup
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
@@ -37,6 +37,7 @@ app.command()(train.export)
 app.command()(train.evaluate)
 app.command()(train.reproduce)
 app.command()(simulate.simulate)
+app.command()(distill.distill)
 app.command()(report.report)
 app.command()(bench.bench)
 app.command()(doctor.doctor)

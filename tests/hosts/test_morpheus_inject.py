@@ -32,7 +32,9 @@ def shortened(name: str, path: Path, steps: int = 10) -> Path:
     text = example(name).replace('class="hexagonal"', 'class="square"')
     # Morpheus 2.2.4 takes a number here, and makes no cells of an expression.
     text = text.replace('number-of-cells="cell_density * size.x * size.y"', 'number-of-cells="120"')
-    text = re.sub(r"<StopTime[^>]*/>", f'<StopTime value="{steps}"/>', text, count=1)
+    duration = re.search(r'<MCSDuration[^>]*value="([^"]*)"', text)
+    stop = steps * float(duration[1] if duration else 1)
+    text = re.sub(r"<StopTime[^>]*/>", f'<StopTime value="{stop:g}"/>', text, count=1)
     path.write_text(text, encoding="utf-8")
     return path
 

@@ -65,7 +65,8 @@ def test_the_statistics_are_those_of_the_embedded_host(boundary: str, tmp_path: 
         for values, error in zip((ours, theirs), errors, strict=True):
             assert (error <= 0.02 * values.mean(axis=0)).all(), (stepper, error / values.mean(axis=0))
         difference = np.abs(ours.mean(axis=0) - theirs.mean(axis=0))
-        print(boundary, stepper, "z =", np.round(difference / np.hypot(*errors), 2), "se =", np.round(errors[1] / theirs.mean(0), 4))
+        print(boundary, stepper, "differences in standard errors", np.round(difference / np.hypot(*errors), 2))
+        print("standard errors over means", np.round(errors[1] / theirs.mean(axis=0), 4))
         assert (difference <= 4 * np.hypot(*errors)).all(), (stepper, difference / np.hypot(*errors))
 
 

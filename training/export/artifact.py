@@ -28,7 +28,16 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.state import CellState
 
-from ..hamiltonians import Contact, ExternalPotential, Hamiltonian, Symbolic, Volume, build_network
+from ..hamiltonians import (
+    Contact,
+    ExternalPotential,
+    Hamiltonian,
+    Surface,
+    Symbolic,
+    Volume,
+    VolumeFunction,
+    build_network,
+)
 from .examples import example_flips, example_states
 from .graph import build_model
 
@@ -102,6 +111,12 @@ def weights_of(hamiltonian: Hamiltonian) -> dict[str, NDArray[Any]]:
             if symbolic.volume is not None:
                 strength, target = symbolic.volume.of_types(len(hamiltonian.type_names))
                 named |= {"symbolic.volume.strength": strength, "symbolic.volume.target": target}
+            if symbolic.surface is not None:
+                named["symbolic.surface.strength"] = symbolic.surface.strength.double()
+                named["symbolic.surface.target"] = symbolic.surface.target.double()
+            if symbolic.volume_function is not None:
+                for part in VolumeFunction.PARTS:
+                    named[f"symbolic.volume_function.{part}"] = getattr(symbolic.volume_function, part).double()
             if symbolic.external is not None:
                 named["symbolic.external.field"] = symbolic.external.field.double()
                 named["symbolic.external.coupling"] = symbolic.external.coupling.double()
@@ -118,7 +133,7 @@ def weights_of(hamiltonian: Hamiltonian) -> dict[str, NDArray[Any]]:
 def symbolic_spec(hamiltonian: Hamiltonian, weights: dict[str, NDArray[Any]]) -> SymbolicSpec | None:
     if hamiltonian.symbolic is None:
         return None
-    terms: dict[str, dict[str, Any]] = {term: {} for term in ("contact", "volume", "external")}
+    terms: dict[str, dict[str, Any]] = {term: {} for term in Symbolic.TERMS}
     for key, value in weights.items():
         prefix, *rest = key.split(".")
         if prefix == "symbolic" and len(rest) == 2 and rest[1] != "field":
@@ -202,6 +217,13 @@ def from_weights(
         if "symbolic.volume.strength" in tensors:
             strength, target = (shared_or_all(tensors[f"symbolic.volume.{part}"]) for part in ("strength", "target"))
             symbolic.volume = Volume(strength, target)
+        if "symbolic.surface.strength" in tensors:
+            strength, target = tensors["symbolic.surface.strength"], tensors["symbolic.surface.target"]
+            symbolic.surface = Surface(strength, target, periodic=boundary == "periodic")
+        if "symbolic.volume_function.coefficients" in tensors:
+            symbolic.volume_function = VolumeFunction(
+                *(tensors[f"symbolic.volume_function.{part}"] for part in VolumeFunction.PARTS)
+            )
         if "symbolic.external.field" in tensors:
             parts = (tensors[f"symbolic.external.{part}"] for part in ("field", "coupling"))
             symbolic.external = ExternalPotential(*parts)

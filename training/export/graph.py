@@ -60,7 +60,13 @@ class EnergyGraph:
         b = self.builder
         energy = b.op("Expand", "symbolic.offset", self.batch)
         assert self.metadata.symbolic is not None
-        terms = {"contact": self.contact, "volume": self.volume, "external": self.external}
+        terms = {
+            "contact": self.contact,
+            "volume": self.volume,
+            "volume_function": self.volume_function,
+            "surface": self.surface,
+            "external": self.external,
+        }
         for term in self.metadata.symbolic.terms:
             energy = b.op("Add", energy, terms[term]())
         return b.op("Mul", energy, "symbolic.weight")
@@ -96,17 +102,63 @@ class EnergyGraph:
                 here, there = b.slice(here, axis, 1), b.slice(there, axis, 0, -1)
         return here, there
 
-    def volume(self) -> str:
+    def volumes(self) -> str:
+        """Sites of every id, `[B, C]` double."""
         b = self.builder
-        empty = b.op("Mul", b.double("types"), b.const(0.0, np.float64))
         ones = b.op("Add", b.op("Mul", b.double(self.flat_ids), b.const(0.0, np.float64)), b.const(1.0, np.float64))
-        volumes = b.op("ScatterElements", empty, self.flat_ids, ones, axis=1, reduction="add")
-        kind = b.op("Max", "types", b.const(0))
-        strength = b.op("Gather", "symbolic.volume.strength", kind)
-        difference = b.op("Sub", volumes, b.op("Gather", "symbolic.volume.target", kind))
-        energies = b.op("Mul", strength, b.op("Mul", difference, difference))
-        is_cell = b.double(b.op("Greater", "types", b.const(0)))
-        return b.sum(b.op("Mul", energies, is_cell), 1)
+        return b.op("ScatterElements", self.no_cells(), self.flat_ids, ones, axis=1, reduction="add")
+
+    def no_cells(self) -> str:
+        """Zeros, `[B, C]` double."""
+        return self.builder.op("Mul", self.builder.double("types"), self.builder.const(0.0, np.float64))
+
+    def of_cells(self, weight: str) -> str:
+        """A weight per type, of every id."""
+        return self.builder.op("Gather", weight, self.builder.op("Max", "types", self.builder.const(0)))
+
+    def over_cells(self, energies: str) -> str:
+        """Sum of `[B, C]` over the ids that are cells."""
+        b = self.builder
+        return b.sum(b.op("Mul", energies, b.double(b.op("Greater", "types", b.const(0)))), 1)
+
+    def constraint(self, quantity: str, term: str) -> str:
+        """strength (quantity − target)² of every id, summed."""
+        b = self.builder
+        difference = b.op("Sub", quantity, self.of_cells(f"symbolic.{term}.target"))
+        strength = self.of_cells(f"symbolic.{term}.strength")
+        return self.over_cells(b.op("Mul", strength, b.op("Mul", difference, difference)))
+
+    def volume(self) -> str:
+        return self.constraint(self.volumes(), "volume")
+
+    def surface(self) -> str:
+        b = self.builder
+        total = self.no_cells()
+        for offset in MOORE_HALF:
+            ends = self.pair("ids", offset)
+            differs = b.double(b.op("Not", b.op("Equal", *ends)))
+            quarter = b.reshape(b.op("Mul", differs, b.const(0.25, np.float64)), [0, -1])
+            for end in ends:
+                total = b.op("ScatterElements", total, b.reshape(end, [0, -1]), quarter, axis=1, reduction="add")
+        return self.constraint(total, "surface")
+
+    def volume_function(self) -> str:
+        b = self.builder
+        center, low, high, stiffness = (
+            self.of_cells(f"symbolic.volume_function.{part}") for part in ("center", "low", "high", "stiffness")
+        )
+        volumes = self.volumes()
+        inside = b.op("Min", b.op("Max", volumes, low), high)
+        x, beyond = b.op("Sub", inside, center), b.op("Sub", volumes, inside)
+        value = slope = self.no_cells()
+        coefficients = "symbolic.volume_function.coefficients"
+        for power in reversed(range(b.weights[coefficients].shape[1])):  # Horner's rule for value and slope
+            column = b.reshape(b.slice(coefficients, 1, power, power + 1), [-1])
+            slope = b.op("Add", b.op("Mul", slope, x), value)
+            value = b.op("Add", b.op("Mul", value, x), self.of_cells(column))
+        slope = b.op("Add", b.op("Mul", slope, x), value)
+        outside = b.op("Mul", beyond, b.op("Add", slope, b.op("Mul", stiffness, beyond)))
+        return self.over_cells(b.op("Add", b.op("Mul", value, x), outside))
 
     def external(self) -> str:
         b = self.builder

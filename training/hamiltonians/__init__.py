@@ -3,7 +3,7 @@
 from .hamiltonian import Energies, Hamiltonian, Symbolic
 from .networks import ConvNetwork, LocalNeuralHamiltonian, NeuralHamiltonian, build_network
 from .presets import PRESETS, make_preset
-from .terms import Contact, ExternalPotential, Volume
+from .terms import Contact, ExternalPotential, Surface, Volume, VolumeFunction
 
 __all__ = [
     "PRESETS",
@@ -14,8 +14,10 @@ __all__ = [
     "Hamiltonian",
     "LocalNeuralHamiltonian",
     "NeuralHamiltonian",
+    "Surface",
     "Symbolic",
     "Volume",
+    "VolumeFunction",
     "build_network",
     "make_preset",
 ]

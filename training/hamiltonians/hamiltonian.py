@@ -11,7 +11,7 @@ from neuralcpm_bridge.artifact import Boundary, architecture_name
 from neuralcpm_bridge.state import CellState
 
 from .networks import CellwiseNetwork, ConvNetwork
-from .terms import Contact, ExternalPotential, Positive, Volume
+from .terms import Contact, ExternalPotential, Positive, Surface, Volume, VolumeFunction
 
 
 class Energies(NamedTuple):
@@ -26,25 +26,30 @@ class Energies(NamedTuple):
 
 
 class Symbolic(nn.Module):
-    """w_S · (offset + contact + volume + external potential)."""
+    """w_S · (offset + contact + volume + surface + external potential)."""
+
+    TERMS = ("contact", "volume", "volume_function", "surface", "external")
 
     def __init__(
         self,
         contact: Contact | None = None,
         volume: Volume | None = None,
         external: ExternalPotential | None = None,
+        surface: Surface | None = None,
+        volume_function: VolumeFunction | None = None,
         weight: float = 1.0,
         offset: float = 0.0,
         train_weight: bool = False,
     ) -> None:
         super().__init__()
         self.contact, self.volume, self.external = contact, volume, external
+        self.surface, self.volume_function = surface, volume_function
         self.weight = Positive(torch.tensor(weight, dtype=torch.float64), trainable=train_weight)
         self.offset = nn.Parameter(torch.tensor(offset, dtype=torch.float64), requires_grad=False)
 
     @property
     def terms(self) -> set[str]:
-        return {name for name in ("contact", "volume", "external") if getattr(self, name) is not None}
+        return {name for name in self.TERMS if getattr(self, name) is not None}
 
     def forward(self, ids: Tensor, types: Tensor, count: int) -> Tensor:
         energy = self.offset.double().expand(ids.shape[0])
@@ -52,8 +57,9 @@ class Symbolic(nn.Module):
             energy = energy + self.contact(ids, types)
         if self.volume is not None:
             energy = energy + self.volume(ids, types, count)
-        if self.external is not None:
-            energy = energy + self.external(ids, types)
+        for term in (self.volume_function, self.surface, self.external):
+            if term is not None:
+                energy = energy + term(ids, types)
         return self.weight() * energy
 
 

@@ -99,6 +99,61 @@ class Volume(nn.Module):
         return torch.where(types >= 1, energies, torch.zeros_like(energies)).sum(1)
 
 
+class Surface(nn.Module):
+    """Σ over cells strength[type] (S − target[type])², S a quarter of the ordered Moore pairs that leave the cell."""
+
+    def __init__(self, strength: Tensor, target: Tensor, periodic: bool = True) -> None:
+        super().__init__()
+        # [T], medium first; a fit may find any sign of the strength
+        self.strength, self.target = nn.Parameter(strength.clone()), nn.Parameter(target.clone())
+        self.periodic = periodic
+
+    def surfaces(self, ids: Tensor, cells: int) -> Tensor:
+        """S of every id, `[B, C]`."""
+        total = torch.zeros(ids.shape[0] * cells, dtype=torch.int64, device=ids.device)
+        of_state = torch.arange(ids.shape[0], device=ids.device)[:, None, None] * cells
+        for here, there in pair_views(ids, self.periodic):
+            differs = here != there
+            for end in (here, there):
+                total += torch.bincount((of_state + end)[differs], minlength=total.numel())
+        return total.view(ids.shape[0], cells).double() / 4
+
+    def forward(self, ids: Tensor, types: Tensor) -> Tensor:
+        of_cell = types.clamp(min=0)
+        excess = self.surfaces(ids, types.shape[1]) - self.target.double()[of_cell]
+        energies = self.strength.double()[of_cell] * excess**2
+        return torch.where(types >= 1, energies, torch.zeros_like(energies)).sum(1)
+
+
+class VolumeFunction(nn.Module):
+    """Σ over cells f(V), any f per type (neuralcpm_bridge.conventions.VolumeFunction): what distilling finds.
+
+    All parts are `[T]`, medium first; coefficients are `[T, K]`, of the powers 1 to K.
+    """
+
+    PARTS = ("center", "low", "high", "coefficients", "stiffness")
+
+    def __init__(self, center: Tensor, low: Tensor, high: Tensor, coefficients: Tensor, stiffness: Tensor) -> None:
+        super().__init__()
+        self.coefficients, self.stiffness = nn.Parameter(coefficients.clone()), nn.Parameter(stiffness.clone())
+        self.center: Tensor
+        self.low: Tensor
+        self.high: Tensor
+        for name, value in (("center", center), ("low", low), ("high", high)):
+            self.register_buffer(name, value.clone())
+
+    def forward(self, ids: Tensor, types: Tensor) -> Tensor:
+        volumes, of_cell = volumes_of(ids, types.shape[1]).double(), types.clamp(min=0)
+        inside = torch.minimum(torch.maximum(volumes, self.low.double()[of_cell]), self.high.double()[of_cell])
+        x, beyond = inside - self.center.double()[of_cell], volumes - inside
+        coefficients = self.coefficients.double()[of_cell]
+        powers = torch.arange(1, coefficients.shape[-1] + 1, device=ids.device)
+        value = (coefficients * x[..., None] ** powers).sum(-1)
+        slope = (coefficients * powers * x[..., None] ** (powers - 1)).sum(-1)
+        energies = value + beyond * (slope + self.stiffness.double()[of_cell] * beyond)
+        return torch.where(types >= 1, energies, torch.zeros_like(energies)).sum(1)
+
+
 class ExternalPotential(nn.Module):
     """Σ over sites and fields field[k, site] · coupling[type, k]; bound to the lattice of its fields."""
 

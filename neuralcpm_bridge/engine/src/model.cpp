@@ -115,6 +115,16 @@ void check_symbolic(Model& model, Checklist& list) {
     list.need(term + ".strength", {types});
     list.need(term + ".target", {types});
   }
+  if (model.has("symbolic.volume_function.coefficients")) {
+    const Shape& shape = model.weight("symbolic.volume_function.coefficients").shape;
+    if (shape.size() != 2 || shape[1] < 1 || shape[1] > kMaxSize)
+      throw Error("The volume function's coefficients have the shape " + text(shape) + ", but [T, K] was expected: export the model again.");
+    list.need("symbolic.volume_function.coefficients", {types, shape[1]});
+    for (const std::string part : {"center", "low", "high", "stiffness"}) list.need("symbolic.volume_function." + part, {types});
+    const std::vector<double>&low = model.weight("symbolic.volume_function.low").doubles, &high = model.weight("symbolic.volume_function.high").doubles;
+    for (std::int64_t type = 0; type < types; ++type)
+      if (low[type] > high[type]) throw Error("The volume function of type " + std::to_string(type) + " ends before it begins: export the model again.");
+  }
   if (model.has("symbolic.external.field") || model.has("symbolic.external.coupling")) {
     const Shape& shape = model.weight("symbolic.external.field").shape;
     if (shape.size() != 3 || shape[0] < 1 || shape[1] < 1 || shape[2] < 1 || shape[1] > kMaxSize || shape[2] > kMaxSize)

@@ -1,4 +1,4 @@
-// Terms that shape cells: their length and their surface. Data generators use them; no artifact holds them.
+// Terms that shape cells: their length and their surface.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>

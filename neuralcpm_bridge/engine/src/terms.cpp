@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "term.hpp"
 
 namespace ncpm {
@@ -66,6 +68,55 @@ class VolumeTerm final : public Term {
   Constraint constraint_;
 };
 
+// sum over cells of f(V): a polynomial without constant term between two volumes, continued quadratically outside.
+class VolumeFunctionTerm final : public Term {
+ public:
+  explicit VolumeFunctionTerm(const Model& model)
+      : center_(model.weight("symbolic.volume_function.center").doubles),
+        low_(model.weight("symbolic.volume_function.low").doubles),
+        high_(model.weight("symbolic.volume_function.high").doubles),
+        coefficients_(model.weight("symbolic.volume_function.coefficients").doubles),
+        stiffness_(model.weight("symbolic.volume_function.stiffness").doubles),
+        powers_(coefficients_.size() / center_.size()) {}
+
+  double energy(const Lattice& lattice) const override {
+    double sum = 0.0;
+    for (int id = 1; id < lattice.cells(); ++id)
+      if (lattice.types[id] >= 1) sum += at(lattice.types[id], double(lattice.volumes[id]));
+    return sum;
+  }
+
+  double delta(const Lattice& lattice, const Flip& flip) const override {
+    return change(lattice, flip.new_id, +1) + change(lattice, flip.old_id, -1);
+  }
+
+ private:
+  double change(const Lattice& lattice, std::int32_t id, int by) const {
+    if (id == 0) return 0.0;
+    const double volume = double(lattice.volumes[id]);
+    return at(lattice.types[id], volume + by) - at(lattice.types[id], volume);
+  }
+
+  double at(int type, double volume) const {
+    const double inside = std::clamp(volume, low_[type], high_[type]);
+    const double x = inside - center_[type], beyond = volume - inside;
+    const double* c = &coefficients_[type * powers_];
+    double value = 0.0, slope = 0.0;  // Horner's rule for both
+    for (std::size_t k = powers_; k-- > 0;) {
+      slope = slope * x + value;
+      value = value * x + c[k];
+    }
+    slope = slope * x + value;
+    value *= x;
+    return value + beyond * (slope + stiffness_[type] * beyond);
+  }
+
+  std::vector<double> center_, low_, high_;
+  std::vector<double> coefficients_;  // [T, K], of powers 1 to K
+  std::vector<double> stiffness_;
+  std::size_t powers_;
+};
+
 }  // namespace
 
 ExternalTerm::ExternalTerm(const Model& model) : by_type_(model.weight("symbolic.external.coupling").doubles) {
@@ -100,6 +151,7 @@ std::vector<std::unique_ptr<Term>> make_terms(const Model& model, ExternalTerm*&
   external = nullptr;
   if (model.has("symbolic.contact.J")) terms.push_back(std::make_unique<ContactTerm>(model));
   if (model.has("symbolic.volume.strength")) terms.push_back(std::make_unique<VolumeTerm>(model));
+  if (model.has("symbolic.volume_function.coefficients")) terms.push_back(std::make_unique<VolumeFunctionTerm>(model));
   if (model.has("symbolic.surface.strength")) terms.push_back(make_surface_term(model));
   if (model.has("symbolic.length.strength")) terms.push_back(make_length_term(model));
   if (model.has("symbolic.external.field")) {

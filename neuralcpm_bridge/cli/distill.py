@@ -1,0 +1,69 @@
+"""The verb distill: a learned model as contacts, volumes and surfaces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import UserError
+
+
+def distill(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (model.onnx).", show_default=False)],
+    data: Annotated[
+        Path, typer.Option(metavar="DATA.npz", help="States of the kind the model is for.", show_default=False)
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="OUT.onnx", help="The model file to write.", show_default=False)
+    ],
+    flips: Annotated[int, typer.Option(min=100, help="Pixel copies to fit to and check on.")] = 40_000,
+    steps: Annotated[int, typer.Option(min=0, help="Longest run of the model from each state, in MCS.")] = 30,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the runs and copies.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of sentences.")] = False,
+) -> None:
+    """Fit what stock Morpheus and CompuCell3D can express to a model, and say how much of it that is."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from ..artifact import load_artifact
+    from ..distill import distill, report_json, report_text, sample_flips
+    from ..distill.sampling import RUNS
+    from ..snapshots import load_snapshots
+
+    try:
+        from training.distilled import write_distilled
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"distill writes a model file, but {error.name} is not installed: run "
+            "pip install 'neuralcpm-bridge[train]'."
+        ) from None
+    artifact = load_artifact(model)
+    snapshots = load_snapshots(data, artifact)
+    runs = tuple(sorted({*(run for run in RUNS if run < steps), *([steps] if steps else [])}))
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("ΔH of pixel copies", total=1.0)
+        samples = sample_flips(
+            artifact, snapshots, flips, seed, runs, lambda share: bar.update(task, completed=share)
+        )
+    result = distill(samples, artifact.metadata)
+    write_distilled(result, artifact, output)
+    if as_json:
+        print(json.dumps(report_json(result)))
+        return
+    _print_table(result.values, result.shares)
+    for line in report_text(result, artifact.metadata):
+        print(line)
+    print(f"Wrote {output}.")
+
+
+def _print_table(values: dict[str, float], shares: dict[str, float]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("energy", "value", "carries")
+    for name, value in values.items():
+        table.add_row(name, f"{value:.4g}", f"{100 * shares[name]:.1f} %")
+    Console().print(table)

@@ -1,0 +1,76 @@
+"""What a distillation found, for programs and for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..artifact import Metadata
+from .fit import Distilled
+
+GOOD, FAIR = 0.95, 0.75
+"""Held-out R² from which a distilled model may stand for the learned one, and below which it must not."""
+
+
+def report_json(result: Distilled) -> dict[str, Any]:
+    return {
+        "r2": result.r2,
+        "r2_heldout": result.r2_held_out,
+        "decision_mismatch": result.decision_mismatch,
+        "terms": {name: {"value": value, "share": result.shares[name]} for name, value in result.values.items()},
+    }
+
+
+def report_text(result: Distilled, meta: Metadata) -> list[str]:
+    """A few plain sentences."""
+    explained = 100 * result.r2_held_out
+    lines = [
+        f"{_sources(result)} explain {explained:.1f} % of what the model charges for a pixel copy (checked on copies "
+        f"it was not fitted to; {100 * result.r2:.1f} % on those it was; {result.flips:,} in all).",
+        f"A copy's chance of being accepted differs from the model's by {result.decision_mismatch:.3f} on average.",
+    ]
+    carried = sorted(result.shares.items(), key=lambda item: -abs(item[1]))
+    main = [f"{_words(name)} ({100 * share:.0f} %)" for name, share in carried if abs(share) >= 0.02]
+    if main:
+        lines.append(f"What carries it: {', '.join(main)}.")
+    if result.volume_function is not None:
+        lines.append(
+            "The volume energy is no parabola: a cell's stiffness depends on its size, which Morpheus can carry "
+            "exactly and CompuCell3D's Volume plugin cannot."
+        )
+    if result.surface_strength is not None and (np.abs(result.surface_strength[1:]) > 0).any():
+        strongest = int(np.argmax(np.abs(result.surface_strength)))
+        steady = result.surface_strength[strongest] > 0
+        manner = "keeps its outline near its usual length" if steady else "lets its outline vary"
+        lines.append(f"Beyond contacts, {meta.types[strongest]} {manner} (a surface term).")
+    lines.append(_verdict(result.r2_held_out))
+    return lines
+
+
+def _sources(result: Distilled) -> str:
+    return "Contacts, volumes and surfaces" if result.surface_strength is not None else "Contacts and volumes"
+
+
+def _words(name: str) -> str:
+    kind, _, of = name.rstrip(")").partition("(")
+    first, _, second = of.partition(",")
+    return {
+        "J": f"contact of {first} with {second}",
+        "lambda": f"volume of {first}",
+        "surface": f"surface of {first}",
+    }.get(kind, f"volume of {first} (power {kind[-1]})")
+
+
+def _verdict(r2: float) -> str:
+    if r2 >= GOOD:
+        return "The distilled model can stand for the learned one: little is lost."
+    if r2 >= FAIR:
+        return (
+            "The distilled model shows the main mechanisms, but not all: compare its runs with the learned model's "
+            "before you rely on it."
+        )
+    return (
+        "Most of what the model learned depends on shapes and arrangements that these energies do not see: use the "
+        "plugin (Morpheus) or the steppable (CompuCell3D) for the exact model."
+    )

@@ -1,0 +1,106 @@
+"""Flips to fit to: proposals as a host makes them, on data and on states the model's own dynamics reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..artifact import Artifact
+from ..delta import open_backend
+from ..embedded import Dynamics, open_chains
+from ..errors import UserError
+from ..snapshots import Snapshots
+from ..state import CellState
+
+MOORE = np.array([(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)])
+RUNS = (2, 8, 30)
+"""Monte Carlo steps after which a short run is looked at: near the data, and where the dynamics leads."""
+MOST_ORIGINS = 24
+HELD_OUT = 5
+"""Every so many origins are kept for checking the fit."""
+
+
+@dataclass(frozen=True)
+class FlipSample:
+    """Flips of one state and the model's ΔH of each; `held_out` ones are not fitted to."""
+
+    state: CellState
+    rows: NDArray[np.int64]
+    cols: NDArray[np.int64]
+    new_ids: NDArray[np.int64]
+    deltas: NDArray[np.float64]
+    held_out: bool
+
+
+def sample_flips(
+    artifact: Artifact,
+    data: Snapshots,
+    flips: int,
+    seed: int = 0,
+    runs: tuple[int, ...] = RUNS,
+    progress: Callable[[float], None] = lambda share: None,
+) -> list[FlipSample]:
+    """`flips` proposals with their ΔH, spread over data states and states that short runs from them reach."""
+    rng = np.random.default_rng(seed)
+    chosen = np.sort(rng.permutation(len(data))[:MOST_ORIGINS])
+    origins = [data[int(index)] for index in chosen]
+    if len(origins) < 2:
+        origins = origins * HELD_OUT  # one state: its runs, with different random numbers, take the place of others
+    families = _families(artifact, origins, seed, runs)
+    every = min(HELD_OUT, len(families))
+    members = [(state, number % every == every - 1) for number, family in enumerate(families) for state in family]
+    backend = open_backend(artifact, members[0][0])
+    share = -(-flips // len(members))
+    samples = []
+    for number, (state, held_out) in enumerate(members):
+        rows, cols, new_ids = proposals(state, share, artifact.metadata.boundary == "periodic", rng)
+        backend.reset(state)
+        deltas = backend.deltas(rows, cols, new_ids).sum(axis=1)
+        samples.append(FlipSample(state, rows, cols, new_ids, deltas, held_out))
+        progress((number + 1) / len(members))
+    if not any(sample.deltas.size for sample in samples):
+        raise UserError("The data hold no boundary between cells, so no pixel can change: give states with cells.")
+    return samples
+
+
+def proposals(
+    state: CellState, count: int, periodic: bool, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Rows, columns and new ids of copies across a border between cells, uniform over all there are.
+
+    A cell's last pixel is never taken: hosts and training forbid it.
+    """
+    height, width = state.shape
+    sites, new_ids = [], []
+    rows, cols = np.divmod(np.arange(height * width), width)
+    ids, volumes = state.ids.ravel(), state.volumes
+    for down, right in MOORE:
+        to_row, to_col = rows + down, cols + right
+        inside = np.ones(rows.size, dtype=bool)
+        if not periodic:
+            inside = (to_row >= 0) & (to_row < height) & (to_col >= 0) & (to_col < width)
+        source = ids[(to_row % height) * width + to_col % width]
+        usable = np.flatnonzero(inside & (source != ids) & ((ids == 0) | (volumes[ids] > 1)))
+        sites.append(usable)
+        new_ids.append(source[usable])
+    site, new_id = np.concatenate(sites), np.concatenate(new_ids)
+    picked = rng.permutation(site.size)[:count]
+    return rows[site[picked]], cols[site[picked]], new_id[picked].astype(np.int64)
+
+
+def _families(artifact: Artifact, origins: list[CellState], seed: int, runs: tuple[int, ...]) -> list[list[CellState]]:
+    """Each origin and the states its run passes through."""
+    meta = artifact.metadata
+    dynamics = Dynamics(meta.temperature, seed, forbid_extinction=meta.extinction)
+    chains = open_chains(artifact, origins, dynamics)
+    families = [[origin] for origin in origins]
+    done = 0
+    for steps in runs:
+        chains.advance(steps - done)
+        done = steps
+        for family, reached in zip(families, chains.states(), strict=True):
+            family.append(reached)
+    return families

@@ -1,0 +1,149 @@
+"""Distilling: what is expressible is recovered, what is not is reported, and the result is an ordinary model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from morpheus_xml.new import RunPlan, needs_plugin, new_model
+from neuralcpm_bridge.artifact import Artifact, load_artifact
+from neuralcpm_bridge.delta import open_backend
+from neuralcpm_bridge.distill import distill, report_text, sample_flips
+from neuralcpm_bridge.distill.features import flip_changes, type_pairs
+from neuralcpm_bridge.distill.sampling import FlipSample, proposals
+from neuralcpm_bridge.initial import initial_state
+from neuralcpm_bridge.snapshots import Snapshots
+from neuralcpm_bridge.state import CellState
+from training.distilled import write_distilled
+from training.export import export
+from training.hamiltonians import Contact, Hamiltonian, Surface, Symbolic, VolumeFunction, make_preset
+
+from ..strategies import random_state
+
+
+def data_for(artifact: Artifact, states: int = 6, cells: int = 12, side: int = 36) -> Snapshots:
+    return Snapshots.from_states(
+        [initial_state(artifact, "blob", seed=seed, cells=cells, lattice=(side, side)) for seed in range(states)],
+        type_names=artifact.metadata.types,
+    )
+
+
+def shaped_model(path: Path) -> Artifact:
+    """Contacts, a volume energy that is no parabola, and surfaces."""
+
+    def tensor(values: object) -> torch.Tensor:
+        return torch.tensor(values, dtype=torch.float64)
+
+    symbolic = Symbolic(
+        contact=Contact(tensor([[0, 4, 3], [4, 2, 5], [3, 5, 2]])),
+        surface=Surface(tensor([0, 0.1, 0.05]), tensor([0, 18, 20])),
+        volume_function=VolumeFunction(
+            center=tensor([0, 40, 50]),
+            low=tensor([0, 5, 5]),
+            high=tensor([0, 120, 120]),
+            coefficients=tensor([[0] * 4, [0.1, 0.2, 0.004, 0.0002], [-0.2, 0.1, -0.003, 0.0003]]),
+            stiffness=tensor([0, 0.5, 0.5]),
+        ),
+    )
+    return export(Hamiltonian(("medium", "A", "B"), symbolic), path)
+
+
+@pytest.mark.parametrize("periodic", [True, False])
+def test_changes_of_a_flip_are_those_of_the_whole_state(periodic: bool) -> None:
+    rng = np.random.default_rng(1)
+    state = random_state(rng, (12, 15), 7, absent=False)
+    rows, cols, new_ids = proposals(state, 60, periodic, rng)
+    changes = flip_changes(FlipSample(state, rows, cols, new_ids, np.zeros(rows.size), False), 3, periodic)
+
+    def surfaces(of: CellState) -> np.ndarray:
+        totals = np.zeros(of.types.size)
+        for cell in range(1, of.types.size):
+            alone = CellState((of.ids == cell).astype(np.int32), np.array([0, 1]))
+            totals[cell] = alone.contacts(2, periodic)[0, 1] / 4
+        return totals
+
+    before = surfaces(state)
+    for number, (row, col, new_id) in enumerate(zip(rows, cols, new_ids, strict=True)):
+        ids = state.ids.copy()
+        ends = [int(ids[row, col]), int(new_id)]
+        ids[row, col] = new_id
+        after = CellState(ids, state.types)
+        difference = (after.contacts(3, periodic) - state.contacts(3, periodic)) / 4
+        np.testing.assert_allclose(changes.contacts[number], [difference[pair] for pair in type_pairs(3)])
+        for side, cell in enumerate(ends):
+            if cell:
+                assert changes.volumes[number, side] == state.volumes[cell]
+                assert changes.surfaces[number, side] == before[cell]
+                assert changes.surface_change[number, side] == surfaces(after)[cell] - before[cell]
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "free"])
+def test_a_cell_sorting_model_is_recovered(boundary: str, sorting: Artifact, free_sorting: Artifact) -> None:
+    artifact = sorting if boundary == "periodic" else free_sorting
+    result = distill(sample_flips(artifact, data_for(artifact), 3000), artifact.metadata)
+    assert min(result.r2, result.r2_held_out) > 0.999
+    assert result.decision_mismatch < 1e-6
+    expected = {"J(medium,A)": 8, "J(medium,B)": 6, "J(A,A)": 4, "J(A,B)": 10, "J(B,B)": 5}
+    expected |= {"lambda(A)": 1, "target_volume(A)": 30, "lambda(B)": 2, "target_volume(B)": 40}
+    assert result.values.keys() == expected.keys()
+    for name, value in expected.items():
+        assert result.values[name] == pytest.approx(value, rel=0.01)
+    assert sum(result.shares.values()) == pytest.approx(result.r2, abs=1e-3)
+
+
+def test_volume_functions_and_surfaces_are_recovered(tmp_path: Path) -> None:
+    artifact = shaped_model(tmp_path / "shaped.onnx")
+    data = data_for(artifact, states=8)
+    result = distill(sample_flips(artifact, data, 6000, runs=(1, 5)), artifact.metadata)
+    assert min(result.r2, result.r2_held_out) > 0.999
+    assert result.volume_function is not None
+    assert result.surface_strength is not None
+    np.testing.assert_allclose(result.surface_strength[1:], [0.1, 0.05], rtol=0.01)
+    distilled = write_distilled(result, artifact, tmp_path / "distilled.onnx")
+    assert set(distilled.metadata.symbolic.terms) == {"contact", "volume_function", "surface"}
+    [state] = [data[0]]
+    flips = proposals(state, 200, True, np.random.default_rng(5))
+    deltas = [open_backend(model, state).deltas(*flips).sum(axis=1) for model in (artifact, distilled)]
+    np.testing.assert_allclose(deltas[0], deltas[1], atol=1e-6 * np.abs(deltas[0]).max())
+
+
+def test_a_network_is_reported_honestly(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    hamiltonian = make_preset("local8")
+    strong = Hamiltonian(hamiltonian.type_names, network=hamiltonian.network, network_weight=50.0)
+    artifact = export(strong, tmp_path / "network.onnx")
+    result = distill(sample_flips(artifact, data_for(artifact, side=60), 4000, runs=(1,)), artifact.metadata)
+    assert 0 < result.r2 < 0.999
+    assert abs(result.r2 - result.r2_held_out) <= 0.02
+    text = " ".join(report_text(result, artifact.metadata))
+    assert f"{100 * result.r2_held_out:.1f} %" in text
+
+
+def test_the_verb_writes_an_ordinary_model(cli, sorting: Artifact, tmp_path: Path) -> None:
+    data, out = tmp_path / "data.npz", tmp_path / "distilled.onnx"
+    data_for(sorting).save(data)
+    code, said, _ = cli("distill", sorting.path, "--data", data, "-o", out, "--flips", 2000, "--steps", 5, "--json")
+    assert code == 0
+    report = json.loads(said)
+    assert report.keys() == {"r2", "r2_heldout", "decision_mismatch", "terms"}
+    assert all(entry.keys() == {"value", "share"} for entry in report["terms"].values())
+    distilled = load_artifact(out)
+    assert distilled.metadata.architecture == "cellsort"
+    assert not needs_plugin(distilled.metadata)
+    new_model(distilled, data_for(sorting)[0], RunPlan()).write(tmp_path / "distilled.xml")
+    code, said, _ = cli("distill", sorting.path, "--data", data, "-o", out, "--flips", 2000, "--steps", 5)
+    assert code == 0
+    assert "little is lost" in said
+
+
+def test_one_state_is_enough_and_none_is_refused(refused, sorting: Artifact, save, tmp_path: Path) -> None:
+    one = data_for(sorting, states=1)
+    result = distill(sample_flips(sorting, one, 2000), sorting.metadata)
+    assert result.r2_held_out > 0.999
+    empty = save(ids=np.zeros((1, 20, 20), dtype=np.int32), types=np.array([0, 1]))
+    assert "no boundary between cells" in refused("distill", sorting.path, "--data", empty, "-o", tmp_path / "x.onnx")
+    assert not (tmp_path / "x.onnx").exists()

@@ -1,0 +1,137 @@
+"""Reading users' files: their bytes, their content, what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from morpheus_xml.checker import check_model, require_learnable
+from morpheus_xml.document import Edit, parse_model
+from morpheus_xml.reader import read_model
+from neuralcpm_bridge.errors import UserError
+
+from .conftest import USER_MODEL
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE m [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>'
+    '<MorpheusModel version="4">&b;</MorpheusModel>'
+)
+EXTERNAL = (
+    '<!DOCTYPE m [<!ENTITY secret SYSTEM "file:///etc/passwd">]><MorpheusModel version="4">&secret;</MorpheusModel>'
+)
+
+
+RED, BLUE = (f'<CellType class="biological" name="{name}"' for name in ("red", "blue"))
+
+
+def line_of(text: str) -> int:
+    return USER_MODEL[: USER_MODEL.index(text)].count("\n") + 1
+
+
+def changed(path: Path, old: str, new: str) -> Path:
+    assert old in USER_MODEL
+    path.write_text(USER_MODEL.replace(old, new), encoding="utf-8")
+    return path
+
+
+def test_places_of_elements_are_their_bytes(user_model: Path) -> None:
+    document = parse_model(user_model)
+    for element in document.root.walk():
+        source = document.source(element)
+        assert source.startswith(f"<{element.tag}")
+        assert source.endswith(("/>", f"</{element.tag}>"))
+        assert document.content[: element.start].count(b"\n") + 1 == element.line
+    assert document.edited([]) == user_model.read_bytes()
+    assert document.edited([Edit(0, 5, "<?xmL")])[5:] == user_model.read_bytes()[5:]
+
+
+def test_a_file_is_read_whole(user_model: Path) -> None:
+    model = read_model(user_model)
+    assert (model.version, model.title, model.boundary, model.lattice_class) == ("4", "Mine", "periodic", "square")
+    assert [entry.name for entry in model.cell_types] == ["red", "blue"]
+    assert model.medium == "medium"
+    assert model.cell_types[0].volume is not None
+    assert model.cell_types[0].volume.attributes == {"target": "80", "strength": "1"}
+    assert [(c.type1, c.type2, c.value) for c in model.contacts] == [("red", "medium", "12")]
+    assert (model.temperature, model.number(model.temperature)) == ("T", 4.0)
+    assert model.surface_neighbourhood == "order 6"
+    assert model.populations[0].initialisers == ("InitCircle",)
+    assert check_model(model) == []
+
+
+@pytest.mark.parametrize(
+    ("conditions", "boundary"),
+    [
+        ("", "free"),
+        ('<Condition boundary="x" type="periodic"/><Condition boundary="-y" type="periodic"/>', "periodic"),
+        ('<Condition boundary="x" type="periodic"/>', None),
+        ('<Condition boundary="x" type="noflux"/><Condition boundary="y" type="constant"/>', "free"),
+    ],
+)
+def test_boundaries_default_as_in_morpheus(conditions: str, boundary: str | None, tmp_path: Path) -> None:
+    start, end = USER_MODEL.index("<Condition boundary"), USER_MODEL.index("</BoundaryConditions>")
+    path = tmp_path / "model.xml"
+    path.write_text(USER_MODEL[:start] + conditions + USER_MODEL[end:], encoding="utf-8")
+    assert read_model(path).boundary == boundary
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("<MorpheusModel version='4'><Space></MorpheusModel>", "not well-formed XML .line 1: mismatched tag"),
+        ("", "not well-formed"),
+        (BOMB, "document type, which is refused for safety"),
+        (EXTERNAL, "document type, which is refused for safety"),
+        ("<CompuCell3D/>", "begins with <CompuCell3D>"),
+        ('<MorpheusModel version="99"/>', "version 99, but versions 3 and 4"),
+        ("<MorpheusModel/>", r"version \(none\)"),
+        ('<?xml version="1.0" encoding="utf-16le"?><MorpheusModel version="4"/>', "utf-16le|not well-formed"),
+        (f"<MorpheusModel version='4'>{'<a>' * 200}{'</a>' * 200}</MorpheusModel>", "deep"),
+    ],
+)
+def test_unusable_files_are_refused_in_one_sentence(content: str, sentence: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.xml"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=sentence) as caught:
+        read_model(path)
+    assert "\n" not in str(caught.value)
+    assert "root:" not in str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no file"):
+        read_model(tmp_path / "nothing.xml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "sentence"),
+    [
+        ('type2="medium"', 'type2="green"', "<Contact", "no cell type 'green'"),
+        ('name="blue"', 'name="red"', BLUE, f"taken on line {line_of(RED)}"),
+        ('name="blue"', 'name="light blue"', BLUE, "without white space"),
+        ('class="biological" name="blue"', 'class="x" name="blue"', BLUE, "'x'"),
+        ('<SpaceSymbol symbol="l"/>', "", "<Space", "Space/SpaceSymbol is missing"),
+        ('size="0" type="red"', 'size="0" type="pink"', "<Population", "no cell type 'pink'"),
+        ('temperature="T"', 'temperature="0"', "<MetropolisKinetics", "above 0"),
+        ('<Constant symbol="T" value="4"/>', '<Constant symbol="T" value="-1"/>', "<MetropolisKinetics", "above 0"),
+    ],
+)
+def test_the_checker_names_element_and_line(old: str, new: str, place: str, sentence: str, tmp_path: Path) -> None:
+    findings = check_model(read_model(changed(tmp_path / "model.xml", old, new)))
+    assert len(findings) == 1, [str(finding) for finding in findings]
+    assert str(findings[0]).startswith(f"line {line_of(place)}, {place.split()[0]}>")
+    assert sentence in str(findings[0])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('class="square"', 'class="hexagonal"', "<Lattice>: the lattice is hexagonal"),
+        ("<BoundaryConditions>", "<Domain/><BoundaryConditions>", "Domain"),
+        ("MonteCarloSampler", "Sampler", "no cells that move"),
+    ],
+)
+def test_lattices_without_a_learned_energy_are_refused(old: str, new: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=sentence):
+        require_learnable(read_model(changed(tmp_path / "model.xml", old, new)))
