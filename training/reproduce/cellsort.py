@@ -10,6 +10,7 @@ from ..datasets import RECIPES, Recipe
 from ..logs import named_parameters
 from ..recovery import recovery
 from ..trainer import Trainer
+from .curves import draw_curves
 from .setting import Setting
 
 PAPER = {"cellsort-a": (0.055, 0.021), "cellsort-b": (0.997, 0.178)}
@@ -66,5 +67,8 @@ def run(name: str, setting: Setting) -> dict[str, Any]:
         "evaluations_per_s": trainer.evaluations / trainer.seconds,
         "seed": setting.seed,
     }
+    draw_curves(
+        setting.run_folder("run"), list(truth), "parameters.png", truth, f"{name}, seed {setting.seed}"
+    )
     setting.keep(results)
     return results

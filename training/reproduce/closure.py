@@ -14,6 +14,7 @@ from ..config import Config, make_config
 from ..evaluation import sample_from_mixed
 from ..hamiltonians import Hamiltonian
 from ..trainer import Trainer
+from .curves import draw_curves
 from .setting import Setting
 
 
@@ -133,6 +134,7 @@ def picture(drawn: dict[str, Snapshots], data: Snapshots, setting: Setting, titl
     """Four states each of data, closure and baseline, where a folder is given and Pillow is installed."""
     if setting.folder is None:
         return
+    draw_curves(setting.run_folder("closure"), ["gap"], "learning.png", title=f"{title}: energy gap")
     from neuralcpm_bridge.pictures import contact_sheet
 
     shown = {"data": data, **drawn}
