@@ -6,7 +6,8 @@ mapped to the medium has the model's id 0, like the medium itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -92,7 +93,7 @@ class Mirror:
         else:
             self.backend = self._open(state)
 
-    def refresh(self, cells: Iterable[HostCell], written: Mapping[tuple[int, int], int]) -> bool:
+    def refresh(self, cells: Sequence[HostCell], written: Mapping[tuple[int, int], int]) -> bool:
         """Follow new, changed and vanished cells and pixels written outside the Metropolis algorithm.
 
         `written` maps (row, col) to the host id found there. False: only a whole `load` can tell.
@@ -179,8 +180,17 @@ class Mirror:
     def calls(self) -> tuple[Callable[[int, int, int], float], Callable[[int, int, int], None]]:
         """`delta` and `commit` by (row, col, model id), past every layer that only words errors."""
         backend = self.opened()
-        direct = getattr(backend, "engine", backend)
-        return direct.delta, direct.commit
+        if isinstance(backend, EngineBackend):
+            return backend.engine.delta, backend.engine.commit
+        return self._delta_with_rule if self.forbid_extinction else backend.delta, backend.commit
+
+    def _delta_with_rule(self, row: int, col: int, new_id: int) -> float:
+        """The extinction rule for back ends that do not know it."""
+        state = self.opened().state()
+        old_id = state.ids[row, col]
+        if old_id and old_id != new_id and state.volumes[old_id] == 1:
+            return inf
+        return self.opened().delta(row, col, new_id)
 
     # -- details ---------------------------------------------------------------------------------------------
 

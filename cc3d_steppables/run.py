@@ -91,7 +91,7 @@ def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Call
     lines: deque[str] = deque(maxlen=KEPT_LINES)
     assert process.stdout is not None
     try:
-        with log.open("w", encoding="utf-8") as stream:
+        with log.open("w", encoding="utf-8", buffering=1) as stream:
             for line in process.stdout:
                 word, *rest = line.split() or [""]
                 if word == PROGRESS and len(rest) == 2:

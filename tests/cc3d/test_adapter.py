@@ -189,3 +189,32 @@ def test_a_second_thread_is_refused(host: FakeHost) -> None:
 def test_missing_model(host: FakeHost) -> None:
     with pytest.raises(UserError, match=r"before the first step: There is no model file nowhere.onnx"):
         host.begin(model="nowhere.onnx")
+
+
+def test_a_model_the_engine_does_not_serve(host: FakeHost, tmp_path: Path) -> None:
+    """A CNN, fixed to its number of ids, through ONNX Runtime: slower, but the same term and the same rules."""
+    pytest.importorskip("onnxruntime")
+    import torch
+
+    from training.export import export
+    from training.hamiltonians import make_preset
+
+    torch.manual_seed(0)
+    artifact = export(make_preset("mnist-cnn", cells=7), tmp_path / "cnn.onnx")
+    host.add(5, 1, slice(28, 29), slice(30, 31))
+    host.begin(model="cnn.onnx", extinction=True, check_every=1)
+    host.term.before_step(0)
+    assert host.ask(28, 30, 0) == REFUSED
+    host.sweep(15, np.random.default_rng(0))
+    for row, col in np.argwhere(host.lattice == 90000):
+        host.write(int(row), int(col), 0)
+    host.term.before_step(1)
+    host.add(90001, 1, slice(20, 23), slice(20, 23))  # takes the place that 90000 left
+    host.term.before_step(2)
+    assert host.term.last_check.ok
+    host.add(90002, 2, slice(24, 26), slice(20, 23))
+    host.term.before_step(3)
+    assert artifact.metadata.fixed_cells == 7
+    host.add(90003, 2, slice(24, 26), slice(24, 26))
+    with pytest.raises(UserError, match="more than 6 cells"):
+        host.term.before_step(4)
