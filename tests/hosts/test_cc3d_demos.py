@@ -18,17 +18,19 @@ from ..cc3d.models import tissue_model
 from .cc3d_tools import demos, edit_script, life_project, needs_cc3d, run
 
 pytestmark = needs_cc3d
-MCS = 501
+LONG, SHORT = 501, 51
 ROOT = Path(__file__).parents[2]
 
-DEMOS = {
-    "sorting": "Models/cellsort/cellsort_2D/cellsort_2D.cc3d",
-    "fields": "Models/bacterium_macrophage_periodic/bacterium_macrophage_periodic.cc3d",
-    "mitosis": "CompuCellPythonTutorial/steppableBasedMitosisPeriodicBC/steppableBasedMitosisPeriodicBC.cc3d",
-    "type changes": "CompuCellPythonTutorial/ExtraAttribites/extra_attributes.cc3d",
-    "amplitude by type": "SimulationSettings/FluctuationAmplitude/cellsort_2D_FluctuationAmplitude.cc3d",
-    "amplitude by cell": "SimulationSettings/FluctuationAmplitudePython/FluctuationAmplitude.cc3d",
-}
+SORTING = "Models/cellsort/cellsort_2D/cellsort_2D.cc3d"
+DEMOS = [
+    ("CompuCellPythonTutorial/steppableBasedMitosisPeriodicBC/steppableBasedMitosisPeriodicBC.cc3d", LONG),
+    ("CompuCellPythonTutorial/steppableBasedMitosis/steppableBasedMitosis.cc3d", LONG),
+    ("CompuCellPythonTutorial/ExtraAttribites/extra_attributes.cc3d", LONG),  # every cell changes its type
+    ("Models/bacterium_macrophage_periodic/bacterium_macrophage_periodic.cc3d", LONG),
+    ("Models/amoebae/amoebae_2D/amoebae_2D.cc3d", LONG),
+    ("SimulationSettings/FluctuationAmplitude/cellsort_2D_FluctuationAmplitude.cc3d", SHORT),
+    ("SimulationSettings/FluctuationAmplitudePython/FluctuationAmplitude.cc3d", SHORT),
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +46,13 @@ def alternating(project: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", DEMOS)
-def test_demo(name: str, model: Artifact, tmp_path: Path) -> None:
-    project = demos() / DEMOS[name]
+@pytest.mark.parametrize(("name", "steps"), DEMOS, ids=lambda value: Path(str(value)).stem)
+def test_demo(name: str, steps: int, model: Artifact, tmp_path: Path) -> None:
+    project = demos() / name
     injected, _ = inject(project, model, tmp_path / "injected", types=alternating(project))
-    ran = run(injected, tmp_path / "ran", steps=MCS, snapshots=5)
+    ran = run(injected, tmp_path / "ran", steps=steps, snapshots=5)
     assert not ran.error, ran.error
-    assert ran.snapshots.arrays["mcs"][-1] == MCS - 1
+    assert ran.snapshots.arrays["mcs"][-1] == steps - 1
     assert ran.last_check.startswith("ok")
     assert "FAILED" not in ran.log
 
@@ -58,13 +60,13 @@ def test_demo(name: str, model: Artifact, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_xml_only(model: Artifact, tmp_path: Path) -> None:
     """CC3D's cell sorting without its Python: a project of CC3DML alone, which CC3D itself cannot run."""
-    shutil.copytree((demos() / DEMOS["sorting"]).parent, tmp_path / "xml_only")
+    shutil.copytree((demos() / SORTING).parent, tmp_path / "xml_only")
     project = tmp_path / "xml_only" / "cellsort_2D.cc3d"
     project.write_text(re.sub(r"<(PythonScript|Resource).*\n", "", project.read_text()))
     for script in (tmp_path / "xml_only" / "Simulation").glob("*.py"):
         script.unlink()
     injected, _ = inject(project, model, tmp_path / "injected", types={"Condensing": "A", "NonCondensing": "B"})
-    ran = run(injected, tmp_path / "ran", steps=MCS)
+    ran = run(injected, tmp_path / "ran", steps=LONG)
     assert not ran.error, ran.error
     assert ran.last_check.startswith("ok")
 
