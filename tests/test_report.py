@@ -89,7 +89,7 @@ def test_everything_is_in_it_and_escaped(report: Path) -> None:
 
 
 def test_hosts_get_a_quarter_of_the_contact_energy(report: Path) -> None:
-    rows = re.findall(r"contact medium – A</th>(.*?)</tr>", report.read_text(encoding="utf-8"))
+    rows = re.findall(r"J medium, A</th>(.*?)</tr>", report.read_text(encoding="utf-8"))
     assert len(rows) == 2
     learned, cc3d, morpheus, truth = (float(x) for x in re.findall(r">([-0-9.e]+)</td>", rows[0]))
     assert cc3d == pytest.approx(learned / 4, rel=1e-2)

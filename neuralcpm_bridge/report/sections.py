@@ -154,7 +154,8 @@ def parameters(runs: Sequence[Run], truth: dict[str, float]) -> str:
         parts += [f"<h3>{html.escape(run.name)}</h3>", parameter_table(run.artifact.metadata, truth)]
     words = (
         "Energies of the training convention (H = ¼ Σ over Moore pairs J + Σ λ(V − V*)²) and the same in the words of "
-        "each host. The learned network's ΔH is added to them unchanged."
+        "each host: contact energies J of two types, strength λ and target V* of volumes, temperature T. With "
+        "a network, its ΔH (which holds its weight w_NN) is added to them unchanged."
     )
     return html.section("Parameters, in the conventions of the hosts", html.paragraph(words), *parts) if parts else ""
 
@@ -172,16 +173,14 @@ def parameter_table(meta: Metadata, truth: dict[str, float]) -> str:
 
     for a in range(count):
         for b in range(max(a, 1), count):
-            add(f"contact {meta.types[a]} – {meta.types[b]}", f"J{a}{b}", lambda v, a=a, b=b: v.contact[a, b])
+            add(f"J {meta.types[a]}, {meta.types[b]}", f"J{a}{b}", lambda v, a=a, b=b: v.contact[a, b])
     for kind in [1] if _types_share_volume(values["embedded"]) else range(1, count):
         of = "" if _types_share_volume(values["embedded"]) else f", {meta.types[kind]}"
-        add(f"volume strength λ{of}", "lambda", lambda v, k=kind: v.strength[k])
-        add(f"target volume V*{of}", "", lambda v, k=kind: v.target_volume[k])
-    add("temperature", "", lambda v: v.temperature)
+        add(f"λ{of}", "lambda", lambda v, k=kind: v.strength[k])
+        add(f"V*{of}", "", lambda v, k=kind: v.target_volume[k])
+    add("T", "", lambda v: v.temperature)
     if meta.neural is not None:
-        rows.append(
-            ["weight of the network w_NN", *([meta.neural.weight] * len(HOST_NAMES)), *([None] if truth else [])]
-        )
+        rows.append(["w_NN", *([meta.neural.weight] * len(HOST_NAMES)), *([None] if truth else [])])
     return html.table(["", *HOST_NAMES.values(), *(["truth"] if truth else [])], rows)
 
 
