@@ -75,3 +75,25 @@ def test_nothing_moves_in_no_time(models: dict[str, Path], cli, tmp_path: Path) 
     code, _, err = cli("simulate", models["mnist-cellsort"], *HOW[:6], "--mcs", 0, "-o", tmp_path)
     assert code == 0, err
     assert len(rows_of(tmp_path)) == 1
+
+
+def test_an_interrupted_run_keeps_what_it_has(
+    models: dict[str, Path], cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from neuralcpm_bridge.embedded import EngineChains
+
+    advance = EngineChains.advance
+
+    def interrupted(self: EngineChains, mcs: int) -> None:
+        if self.counts.attempts >= 4 * 36 * 40:
+            raise KeyboardInterrupt
+        advance(self, min(mcs, 1))
+
+    monkeypatch.setattr(EngineChains, "advance", interrupted)
+    code, _, err = cli("simulate", models["mnist-cellsort"], *HOW, "--frames", 8, "-o", tmp_path)
+    assert code == 130
+    assert "Interrupted" in err
+    found = load_snapshots(tmp_path / "snapshots.npz")
+    assert found.provenance["interrupted"] is True
+    assert found.arrays["mcs"].tolist() == [0, 2, 4]
+    assert (tmp_path / "animation.gif").is_file()
