@@ -146,14 +146,21 @@ void compare(const json::Value& value, const Model& model, const std::string& ke
 }
 
 // The description repeats the symbolic numbers for people and host writers: they must be the ones computed with.
+// The fields themselves are left out of it; their number stands in their place.
 void compare_symbolic(const json::Value& metadata, const Model& model) {
   const json::Value& symbolic = entry(metadata, "symbolic");
   const json::Value& terms = entry(symbolic, "terms");
   compare(entry(symbolic, "weight"), model, "symbolic.weight");
   compare(entry(symbolic, "offset"), model, "symbolic.offset");
-  for (const auto& [term, number] : {std::pair{"contact", "J"}, {"volume", "strength"}, {"volume", "target"},
-                                     {"external", "coupling"}})
-    compare(entry(entry(terms, term), number), model, std::string("symbolic.") + term + "." + number);
+  for (const auto& [term, numbers] : terms.members)
+    for (const auto& [name, value] : numbers.members)
+      if (name != "fields") compare(value, model, "symbolic." + term + "." + name);
+  for (const auto& item : model.weights) {
+    const std::string& key = item.first;
+    const std::size_t dot = key.find('.', 9);
+    if (key.compare(0, 9, "symbolic.") != 0 || dot == std::string::npos || key == "symbolic.external.field") continue;
+    compare(entry(entry(terms, key.substr(9, dot - 9)), key.substr(dot + 1)), model, key);
+  }
 }
 
 }  // namespace
