@@ -27,5 +27,22 @@ types: install
 unit: install
 	$(BIN)/pytest -n 2 --dist worksteal
 
+# Long proofs: a million accepted flips against rebuilds, a hundred thousand against the reference.
+soak: install
+	$(BIN)/python benchmarks/soak.py
+
+# The engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer, on a copy of the package.
+SANITIZE := build/sanitize
+sanitize: install
+	$(BIN)/cmake -S neuralcpm_bridge/engine -B $(SANITIZE) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+	  -DNCPM_SANITIZE=ON -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
+	$(BIN)/cmake --build $(SANITIZE)
+	rm -rf $(SANITIZE)/site && mkdir -p $(SANITIZE)/site
+	cp -r neuralcpm_bridge training cc3d_steppables morpheus_xml tests pyproject.toml $(SANITIZE)/site/
+	$(BIN)/cmake --install $(SANITIZE) --prefix $(SANITIZE)/site
+	cd $(SANITIZE)/site && ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=. \
+	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so)" \
+	  $(abspath $(BIN)/python) -m pytest -p no:cacheprovider tests/engine
+
 clean:
 	rm -rf build $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
