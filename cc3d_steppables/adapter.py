@@ -24,7 +24,7 @@ from .facts import AMPLITUDES, Facts
 from .lattice import HostLattice, rescue
 from .mapping import Term, check_fit, map_types
 from .mirror import Consistency, HostCell, Mirror
-from .tables import PREFIX, Progress, mapping_table, parameter_table
+from .tables import PREFIX, Progress, mapping_table, parameter_table, say
 
 
 @dataclass(frozen=True)
@@ -172,12 +172,12 @@ class LearnedTerm:
         check_fit(self.facts, self.artifact, self.settings.term)
         self.type_of = map_types(self.facts, self.artifact, self.settings.types)
         if self.settings.term == "neural" and self.artifact.metadata.neural is None and not self.settings.extinction:
-            print(f"{PREFIX}: the model has no neural part, so term 'neural' adds nothing.", flush=True)
+            say(f"{PREFIX}: the model has no neural part, so term 'neural' adds nothing.")
 
     def _introduce(self) -> None:
         temperature = self.host.temperature()
         amplitudes = self.host.type_amplitudes()
-        print(
+        say(
             f"\n{PREFIX}: {self.artifact.path}\n"
             + mapping_table(
                 self.facts,
@@ -188,13 +188,12 @@ class LearnedTerm:
                 extinction=self.settings.extinction,
                 temperature=temperature,
                 by_cell=bool(amplitudes) or any(cell.amplitude >= 0 for cell in self.host.cells()),
-            ),
-            flush=True,
+            )
         )
         if self.settings.term == "neural":
             table = parameter_table(self.facts, self.artifact, self.type_of, temperature)
             if table:
-                print(f"\nThe closure was trained beside its own contact and volume terms:\n{table}\n", flush=True)
+                say(f"\nThe closure was trained beside its own contact and volume terms:\n{table}\n")
 
     def _report(self, mcs: int) -> None:
         check = self._compare() if _due(mcs, self.settings.check_every) else None
@@ -215,7 +214,7 @@ class LearnedTerm:
         tally, now = self.callbacks.tally, time.perf_counter()
         energy = self.mirror.opened().energy().neural
         progress = Progress(mcs, tally.calls, tally.accepted, tally.seconds, now - self._since, energy, check)
-        print(progress.line(), flush=True)
+        say(progress.line())
         tally.clear()
         self._since = now
 
@@ -245,7 +244,7 @@ class LearnedTerm:
             lattice = HostLattice(self.host.ids(), types, self._mcs)
             return rescue(lattice, facts.type_names, boundary, self.host.output_folder(), reason)
         except Exception as failure:  # the first error matters more than that its lattice could not be saved
-            print(f"{PREFIX}: the lattice could not be saved ({failure}).", flush=True)
+            say(f"{PREFIX}: the lattice could not be saved ({failure}).")
             return []
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from .tables import PREFIX, PROGRESS
 
 INTERPRETER = "NEURALCPM_CC3D_PYTHON"
 KEPT_LINES, SHOWN_LINES = 500, 5
+INTERRUPTED_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,13 @@ def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Call
     )
     command = [python, "-m", "cc3d_steppables.hostrun", str(described.resolve())]
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=job.output
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        cwd=job.output,
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
     )
     lines: deque[str] = deque(maxlen=KEPT_LINES)
     assert process.stdout is not None
@@ -101,10 +109,13 @@ def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Call
                 lines.append(line.rstrip())
                 if line.startswith(f"{PREFIX}:"):
                     say(line.rstrip())
-    except BaseException:
-        process.terminate()
+    except KeyboardInterrupt:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(INTERRUPTED_SECONDS)  # the host was interrupted as well and saves what it has
         raise
     finally:
+        if process.poll() is None and sys.exc_info()[0] is not None:
+            process.terminate()
         process.wait()
         described.unlink(missing_ok=True)
     # CC3D also ends well when it could not run at all, for example after a syntax error in the main script.

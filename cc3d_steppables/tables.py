@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -115,6 +116,15 @@ def check_text(check: Consistency) -> str:
     if check.ok:
         return f"ok (drift {check.drift:.1e})"
     return f"FAILED: {check.pixels} pixels differed from CompuCell3D's lattice, which was taken over"
+
+
+def say(text: str) -> None:
+    """Print at once, on consoles that lack Greek letters too."""
+    try:
+        print(text, flush=True)
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding or "ascii"
+        print(text.encode(encoding, "replace").decode(encoding), flush=True)
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> str:

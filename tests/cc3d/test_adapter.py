@@ -218,3 +218,15 @@ def test_a_model_the_engine_does_not_serve(host: FakeHost, tmp_path: Path) -> No
     host.add(90003, 2, slice(24, 26), slice(24, 26))
     with pytest.raises(UserError, match="more than 6 cells"):
         host.term.before_step(4)
+
+
+def test_a_console_without_greek_letters(host: FakeHost, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+    import sys
+
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", stream)
+    host.begin(log_every=1)
+    host.term.before_step(1)
+    stream.flush()
+    assert b"?H at" in stream.buffer.getvalue()
