@@ -162,6 +162,6 @@ def progress_bar(title: str) -> Iterator[tuple[Callable[[int, int], None], Calla
         bar.update(task, completed=done, total=total)
 
     try:
-        yield progress, lambda line: console.print(line, markup=False, highlight=False)
+        yield progress, lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True)
     finally:
         bar.stop()
