@@ -24,7 +24,7 @@ class Plan:
 
     preset: str = "local8-closure"
     temperature: float = 1.0
-    steps: int = 320
+    steps: int = 450
     baseline_steps: int = 300
     pool: int = 24
     batch: int = 12
