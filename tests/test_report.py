@@ -11,7 +11,7 @@ import pytest
 
 from neuralcpm_bridge.report import Sampling, write_report
 from neuralcpm_bridge.report.gather import checkpoint_header, find_runs
-from neuralcpm_bridge.report.measuring import closest_to_data
+from neuralcpm_bridge.report.measuring import Measured, nearest_to_data
 from neuralcpm_bridge.snapshots import Snapshots
 
 from .browser import find_browser, open_page
@@ -105,11 +105,16 @@ def test_headers_are_read_without_torch(experiment: Path) -> None:
     assert {key: header[key] for key in expected} == expected
 
 
-def test_the_nearest_model_is_marked() -> None:
-    data, models = {"a": 1.0, "b": 2.0}, [{"a": 1.1, "b": 3.0}, {"a": 5.0, "b": 3.0}]
-    assert closest_to_data(models, data, "a") == [True, False]
-    assert closest_to_data(models, data, "b") == [False, False]
-    assert closest_to_data(models[:1], data, "a") == [False]
+def test_the_nearest_model_is_marked_where_noise_allows() -> None:
+    data = {"a": Measured(1.0, 0.0), "b": Measured(2.0, 0.0)}
+    models = [
+        {"a": Measured(1.1, 0.1), "b": Measured(3.0, 0.3)},
+        {"a": Measured(5.0, 0.1), "b": Measured(3.1, 0.3)},
+    ]
+    assert nearest_to_data(models, data, "a") == [True, False]
+    assert nearest_to_data(models, data, "b") == [False, False]
+    assert nearest_to_data(models[:1], data, "a") == [False]
+    assert nearest_to_data([*models, {"a": Measured(0.8, 0.1)}], data, "a") == [True, False, True]
 
 
 def test_a_model_alone_and_the_verb(cli, models: dict[str, Path], experiment: Path, tmp_path: Path) -> None:

@@ -14,6 +14,10 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """The browser itself keeps the page from loading or running anything, whatever a run folder contains."""
 
 
+class Figure(str):
+    """A number already put into words, which stands to the right like other numbers."""
+
+
 def number(value: float | int | str | None) -> str:
     """A value as people read it: four figures, thousands parted."""
     if value is None:
@@ -48,8 +52,8 @@ def table(
     for index, (name, *values) in enumerate(rows):
         cells = [f'<th scope="row">{escape(str(name))}</th>']
         for place, value in enumerate(values):
-            style = "" if isinstance(value, str) else "number"
-            numeric[place + 1] |= isinstance(value, (int, float))
+            style = "" if isinstance(value, str) and not isinstance(value, Figure) else "number"
+            numeric[place + 1] |= isinstance(value, (int, float, Figure))
             style += " near" if marks and marks[index][place] else ""
             cells.append(f'<td class="{style}">{escape(number(value))}</td>')
         body.append(f"<tr>{''.join(cells)}</tr>")

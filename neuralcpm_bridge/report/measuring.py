@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..artifact import Artifact
 from ..bench import boundary_flips, time_each
 from ..delta import open_backend
 from ..embedded import Dynamics, open_chains
 from ..initial import shrunk_to_pixels
-from ..metrics import summary
+from ..metrics import summary, volume_range, volumes_fit
 from ..snapshots import Snapshots
 
 TIMED_FLIPS = 2000
 TIMED_SECONDS = 0.5
+STANDARD_ERRORS = 2
+"""By how many of them models must differ in their distance to the data to be told apart."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,35 @@ MEASURES = {
 """Measures that people read, in the order of the table; `{}` is a cell type."""
 
 
-def comparable_measures(samples: Snapshots, data: Snapshots) -> dict[str, float]:
+class Measured(NamedTuple):
+    """A mean over states and its standard error (0 for a single state)."""
+
+    mean: float
+    error: float
+
+
+def comparable_measures(samples: Snapshots, data: Snapshots) -> dict[str, Measured]:
     """Rows of the table: every measure that is defined, each a number of its own."""
-    found = summary(samples, data)
+    allowed = volume_range(data)
     names = samples.type_names or tuple(f"type {kind}" for kind in range(int(samples.types.max()) + 1))
+    values: dict[str, list[float]] = {}
+    for number, state in enumerate(samples):
+        one = slice(number, number + 1)
+        alone = Snapshots(samples.ids[one], samples.types[one], samples.type_names, samples.boundary)
+        found = summary(alone) | {"p_volume": float(volumes_fit(state, allowed))}
+        for title, value in _rows(found, names).items():
+            if value is not None:
+                values.setdefault(title, []).append(value)
+    return {title: _measured(np.array(values[title])) for title in _rows(found, names) if title in values}
+
+
+def _measured(values: NDArray[np.float64]) -> Measured:
+    error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else 0.0
+    return Measured(float(values.mean()), float(error))
+
+
+def _rows(found: dict[str, Any], names: Sequence[str]) -> dict[str, float | None]:
+    """Measures under the titles that people read, those by type one per cell type."""
     rows: dict[str, float | None] = {}
     for key, title in MEASURES.items():
         value = found.get(key)
@@ -89,13 +118,17 @@ def comparable_measures(samples: Snapshots, data: Snapshots) -> dict[str, float]
         for kind, entry in enumerate(value, start=first):
             if 0 < kind < len(names):
                 rows[title.format(names[kind])] = entry
-    return {title: value for title, value in rows.items() if value is not None}
+    return rows
 
 
-def closest_to_data(models: list[dict[str, float]], data: dict[str, float], title: str) -> list[bool]:
-    """Of several models, which come nearest to the data in one measure; none where all are equally near."""
-    distances = [abs(rows.get(title, np.inf) - data.get(title, np.nan)) for rows in models]
-    known = [distance for distance in distances if np.isfinite(distance)]
-    if len(known) < 2 or max(known) - min(known) <= 1e-9 * max(1.0, abs(data[title])):
+def nearest_to_data(models: Sequence[dict[str, Measured]], data: dict[str, Measured], title: str) -> list[bool]:
+    """Which models come nearest to the data in one measure; none where noise does not tell them apart.
+
+    A model shares the first place where it is no further than the best one but for its noise.
+    """
+    found = [(abs(rows[title].mean - data[title].mean), rows[title].error) for rows in models if title in rows]
+    if len(found) < len(models):
         return [False] * len(models)
-    return [distance <= min(known) for distance in distances]
+    best = min(found)
+    near = [distance - best[0] <= STANDARD_ERRORS * np.hypot(error, best[1]) for distance, error in found]
+    return [False] * len(models) if all(near) else near

@@ -16,7 +16,7 @@ from ..snapshots import Snapshots
 from . import html
 from .charts import svg_chart
 from .gather import Run
-from .measuring import MEASURES, closest_to_data, comparable_measures
+from .measuring import MEASURES, Measured, comparable_measures, nearest_to_data
 
 SHOWN_STATES = 8
 NO_CURVES = (
@@ -31,6 +31,7 @@ NO_CURVES = (
     "evaluations_per_s",
 )
 """Columns of metrics.csv that are not parameters."""
+NEARER = " Green: the model nearer to the data, where the models differ by more than two standard errors."
 HOST_NAMES = {"embedded": "learned", "cc3d": "CompuCell3D", "morpheus": "Morpheus"}
 
 
@@ -217,24 +218,30 @@ def measures(runs: Sequence[Run], data: Snapshots | None) -> tuple[str, str]:
     found = [comparable_measures(run.samples, data) for run in sampled if run.samples is not None]
     rows, marks = [], []
     for title in wanted:
-        near = closest_to_data(found, wanted, title)
-        rows.append([title, wanted[title], *(row.get(title) for row in found)])
+        near = nearest_to_data(found, wanted, title)
+        rows.append([title, _with_error(wanted[title]), *(_with_error(row.get(title)) for row in found)])
         marks.append([False, *near])
     verdict = _verdict([run.name for run in sampled], marks)
-    words = "Means over states." + (" Green: the model nearer to the data." if len(sampled) > 1 else "")
+    words = "Means over states and their standard errors." + (NEARER if len(sampled) > 1 else "")
     content = html.table(["measure", "data", *(run.name for run in sampled)], rows, marks)
     return html.section("Measures beside the data's", html.paragraph(words), content), verdict
 
 
+def _with_error(measured: Measured | None) -> html.Figure | None:
+    if measured is None:
+        return None
+    return html.Figure(f"{html.number(measured.mean)} ± {measured.error:.2g}")
+
+
 def _verdict(names: Sequence[str], marks: Sequence[Sequence[bool]]) -> str:
+    """How often each model is nearest: all of them, so that nobody's count is left out."""
     decided = [row for row in marks if any(row)]
     if len(names) < 2 or not decided:
         return ""
-    wins = [sum(row[place + 1] for row in decided) for place in range(len(names))]
-    best = int(np.argmax(wins))
-    return (
-        f"{names[best]} is nearest to the data in {wins[best]} of {len(decided)} measures that tell the models apart."
-    )
+    wins = {name: sum(row[place] for row in decided) for place, name in enumerate(names, start=1)}
+    ranked = sorted(wins.items(), key=lambda entry: -entry[1])
+    told = ", ".join(f"{name} in {count}" for name, count in ranked)
+    return f"Nearest to the data: {told} of {len(decided)} measures that tell the models apart."
 
 
 def speed(timed: dict[str, dict[str, Any]]) -> str:
