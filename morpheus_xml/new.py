@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from neuralcpm_bridge import __version__
 from neuralcpm_bridge.artifact import Artifact, Metadata
-from neuralcpm_bridge.conventions import symbolic_values
+from neuralcpm_bridge.conventions import symbolic_values, uncarried_terms
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.state import CellState
 
@@ -61,7 +61,7 @@ def new_model(artifact: Artifact, state: CellState, plan: RunPlan, library: str 
 
 def native_terms(meta: Metadata) -> bool:
     """Whether the analytic part fits into Morpheus' own elements."""
-    return meta.symbolic is not None and set(meta.symbolic.terms) <= TARGET.terms
+    return meta.symbolic is not None and not uncarried_terms(meta, TARGET)
 
 
 def needs_plugin(meta: Metadata) -> bool:

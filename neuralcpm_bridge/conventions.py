@@ -34,6 +34,8 @@ class Target:
     """Whether the host itself never takes a cell's last pixel."""
     terms: frozenset[str] = frozenset({"contact", "volume"})
     """Analytic terms that the host's own elements carry exactly."""
+    periodic_terms: frozenset[str] = frozenset()
+    """Those that it carries with periodic boundaries only."""
     surface_scale: float = 1.0
     """Host surface per unit of S, a quarter of a cell's ordered Moore pairs with others."""
 
@@ -48,7 +50,8 @@ TARGETS = {
         # A constant border of a second medium whose contacts cost nothing; 'noflux' would be plain medium.
         {"periodic": "periodic", "free": "constant"},
         forbids_extinction=True,
-        terms=frozenset({"contact", "volume", "surface", "volume_function"}),
+        terms=frozenset({"contact", "volume", "volume_function"}),
+        periodic_terms=frozenset({"surface"}),  # a border counts into the surface of the cells at it
         surface_scale=4.0,
     ),
 }
@@ -90,6 +93,12 @@ class SymbolicValues:
     volume_function: VolumeFunction | None = None
 
 
+def uncarried_terms(metadata: Metadata, target: Target) -> list[str]:
+    """The model's analytic terms that a host's own elements cannot carry exactly."""
+    carried = target.terms | (target.periodic_terms if metadata.boundary == "periodic" else frozenset())
+    return sorted(set(metadata.symbolic.terms if metadata.symbolic is not None else ()) - carried)
+
+
 def symbolic_values(metadata: Metadata, target: Target, energy_scale: float = 1.0) -> SymbolicValues:
     """w_S·J, w_S·λ, V* and T of a model in a host's units; `energy_scale` multiplies every energy and T alike."""
     if metadata.symbolic is None:
@@ -97,11 +106,11 @@ def symbolic_values(metadata: Metadata, target: Target, energy_scale: float = 1.
             f"The model ({metadata.architecture}) has no contact and volume terms to write into {target.host}: use it "
             "as the whole Hamiltonian (term 'full')."
         )
-    unknown = set(metadata.symbolic.terms) - target.terms
-    if unknown:
+    left_over = uncarried_terms(metadata, target)
+    if left_over:
         raise UserError(
-            f"The model has a term {sorted(unknown)[0]!r} that {target.host}'s own plugins cannot carry: use it as the "
-            "whole Hamiltonian (term 'full')."
+            f"The model has a term {left_over[0]!r} that {target.host}'s own plugins cannot carry "
+            f"({metadata.boundary} boundaries): use it as the whole Hamiltonian (term 'full')."
         )
     count = len(metadata.types)
     weight = metadata.symbolic.weight * energy_scale

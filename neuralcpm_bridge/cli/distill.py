@@ -22,6 +22,9 @@ def distill(
     flips: Annotated[int, typer.Option(min=100, help="Pixel copies to fit to and check on.")] = 40_000,
     steps: Annotated[int, typer.Option(min=0, help="Longest run of the model from each state, in MCS.")] = 30,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the runs and copies.")] = 0,
+    simple: Annotated[
+        bool, typer.Option("--simple", help="Contacts and parabolic volumes only: for stock CompuCell3D.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of sentences.")] = False,
 ) -> None:
     """Fit what stock Morpheus and CompuCell3D can express to a model, and say how much of it that is."""
@@ -48,7 +51,7 @@ def distill(
         samples = sample_flips(
             artifact, snapshots, flips, seed, runs, lambda share: bar.update(task, completed=share)
         )
-    result = distill(samples, artifact.metadata)
+    result = distill(samples, artifact.metadata, simple=simple)
     write_distilled(result, artifact, output)
     if as_json:
         print(json.dumps(report_json(result)))
@@ -65,5 +68,6 @@ def _print_table(values: dict[str, float], shares: dict[str, float]) -> None:
 
     table = Table("energy", "value", "carries")
     for name, value in values.items():
-        table.add_row(name, f"{value:.4g}", f"{100 * shares[name]:.1f} %")
+        carries = "with lambda" if name.startswith("target_volume(") else f"{100 * shares[name]:.1f} %"
+        table.add_row(name, f"{value:.4g}", carries)
     Console().print(table)

@@ -113,16 +113,21 @@ class Problem:
         return 1.0 - left / variance if variance > 0 else float(left == 0)
 
 
-def distill(samples: list[FlipSample], meta: Metadata) -> Distilled:
-    """Contacts and volumes always; surfaces and a volume energy that is no parabola where they explain more."""
+def distill(samples: list[FlipSample], meta: Metadata, *, simple: bool = False) -> Distilled:
+    """Contacts and volumes always; surfaces and a volume energy that is no parabola where they explain more.
+
+    `simple`: without these, as CompuCell3D's own plugins carry no such volume energy.
+    """
     problem = Problem(samples, meta)
     cells = [number for number in range(1, problem.count) if problem.seen[number]]
     basic = [Column("contact", pair) for pair in type_pairs(problem.count)]
     basic += [Column("volume", (number,), power) for number in cells for power in (1, 2)]
     surface = [Column("surface", (number,), 2) for number in cells]
     higher = [Column("volume", (number,), power) for number in cells for power in range(3, HIGHEST_POWER + 1)]
+    # No stock program has a surface that ends at a free border as ours does.
+    extras = [] if simple else [surface, higher] if meta.boundary == "periodic" else [higher]
     best = problem.fit(basic)
-    for extra in (surface, higher):
+    for extra in extras:
         more = problem.fit(best.columns + extra)
         if more.r2_held_out > best.r2_held_out + WORTH:
             best = more

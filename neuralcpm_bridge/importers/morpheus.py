@@ -138,9 +138,10 @@ def _shape(lattice: etree._Element) -> tuple[int, int]:
 
 
 def _periodic(lattice: etree._Element) -> tuple[bool, bool]:
-    """Whether rows (y) and columns (x) are periodic, which they are where nothing is said."""
-    said = {str(c.get("boundary")): c.get("type") for c in lattice.findall("BoundaryConditions/Condition")}
-    return said.get("y", "periodic") == "periodic", said.get("x", "periodic") == "periodic"
+    """Whether rows (y) and columns (x) are periodic; where nothing is said, Morpheus takes them for noflux."""
+    conditions = lattice.findall("BoundaryConditions/Condition")
+    periodic = {str(c.get("boundary")).removeprefix("-") for c in conditions if c.get("type") == "periodic"}
+    return "y" in periodic, "x" in periodic
 
 
 def _boundary(periodic: tuple[bool, bool]) -> str:

@@ -16,7 +16,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.library import engine_library
 from neuralcpm_bridge.state import CellState
 from training.export import export
-from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
+from training.hamiltonians import Contact, Hamiltonian, Surface, Symbolic, Volume, VolumeFunction, make_preset
 
 EXAMPLES_VARIABLE = "NEURALCPM_MORPHEUS_EXAMPLES"
 TYPES = ("medium", "ct1", "ct2")
@@ -60,6 +60,28 @@ def sorting_model(path: Path, boundary: str = "periodic", strength: float = 0.25
     symbolic = Symbolic(
         contact=Contact(energies, periodic=boundary == "periodic"),
         volume=Volume(torch.tensor([strength], dtype=torch.float64), torch.tensor([target], dtype=torch.float64)),
+    )
+    return export(Hamiltonian(TYPES, symbolic, boundary=boundary), path)
+
+
+def shaped_model(path: Path, boundary: str = "periodic") -> Artifact:
+    """Contacts, volume energies that are no parabolas, surfaces (periodic): all that distilling can find."""
+
+    def tensor(values: object) -> torch.Tensor:
+        return torch.tensor(values, dtype=torch.float64)
+
+    periodic = boundary == "periodic"
+    symbolic = Symbolic(
+        contact=Contact(tensor([[0, 4, 3], [4, 2, 5], [3, 5, 2.5]]), periodic=periodic),
+        surface=Surface(tensor([0, 0.03, 0.02]), tensor([0, 18, 15])) if periodic else None,
+        volume_function=VolumeFunction(
+            center=tensor([0, 36, 30]),
+            low=tensor([0, 20, 15]),
+            high=tensor([0, 45, 40]),
+            coefficients=tensor([[0] * 4, [0.3, 0.2, 0.01, 0.002], [-0.2, 0.3, -0.02, 0.001]]),
+            stiffness=tensor([0, 0.5, 0.25]),
+        ),
+        weight=1.5,
     )
     return export(Hamiltonian(TYPES, symbolic, boundary=boundary), path)
 

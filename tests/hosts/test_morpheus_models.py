@@ -12,11 +12,15 @@ from morpheus_xml.new import RunPlan, new_model
 from morpheus_xml.run import run_model
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.delta import open_backend
+from neuralcpm_bridge.distill import distill, sample_flips
 from neuralcpm_bridge.embedded import Dynamics, open_chains
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.initial import initial_state
+from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import CellState
+from training.distilled import write_distilled
 
-from .morpheus_host import sorting_model, squares, stock_binary
+from .morpheus_host import closure_model, shaped_model, sorting_model, squares, stock_binary
 
 SEEDS, STEPS, SNAPSHOTS = 6, 60_000, 500
 SETTLED = SNAPSHOTS // 10
@@ -81,6 +85,35 @@ def test_the_initial_state_is_exact(boundary: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(result.snapshots[0].ids, state.ids)
     np.testing.assert_array_equal(result.snapshots[0].types, state.types)
     assert result.snapshots.boundary == boundary
+
+
+def test_a_distilled_network_runs_on_the_stock_program(tmp_path: Path) -> None:
+    binary = stock_binary()
+    artifact = closure_model(tmp_path / "model.onnx")
+    states = [initial_state(artifact, "blob", seed=seed, cells=9, lattice=(45, 45)) for seed in range(4)]
+    samples = sample_flips(artifact, Snapshots.from_states(states), 2000, runs=(1,))
+    result = distill(samples, artifact.metadata)
+    assert abs(result.r2 - result.r2_held_out) <= 0.02
+    distilled = write_distilled(result, artifact, tmp_path / "distilled.onnx")
+    new_model(distilled, states[0], RunPlan(steps=100, snapshots=2)).write(tmp_path / "model.xml")
+    assert "NeuralHamiltonian" not in (tmp_path / "model.xml").read_text()
+    run = run_model(tmp_path / "model.xml", tmp_path / "run", binary=binary)
+    assert run.snapshots is not None
+    assert run.snapshots[-1].cells.size == 9
+
+
+def test_distilled_functions_of_the_volume_and_surfaces_run_on_the_stock_program(tmp_path: Path) -> None:
+    binary = stock_binary()
+    artifact, state = shaped_model(tmp_path / "model.onnx"), squares((40, 40), 6, gap=2)
+    new_model(artifact, state, RunPlan(steps=200, snapshots=2)).write(tmp_path / "model.xml")
+    run = run_model(tmp_path / "model.xml", tmp_path / "run", binary=binary)
+    assert run.snapshots is not None
+    final, chains = run.snapshots[-1], open_chains(artifact, [state], Dynamics(1.0, forbid_extinction=True))
+    chains.advance(200)
+    ours = chains.states()[0]
+    for number in (1, 2):
+        volumes = [found.volumes[1:][state.types[1:] == number] for found in (final, ours)]
+        assert abs(volumes[0].mean() - volumes[1].mean()) < 2
 
 
 def test_a_failure_is_noticed_although_morpheus_exits_with_0(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.initial import initial_state
 from neuralcpm_bridge.state import CellState
 
-from .morpheus_host import TYPES, closure_model, plugin_binary, sorting_model, squares
+from .morpheus_host import TYPES, closure_model, plugin_binary, shaped_model, sorting_model, squares
 
 LARGEST_ERROR = 1e-5
 
@@ -93,6 +93,25 @@ def test_contact_energies_through_the_plugin_give_the_native_trajectory(boundary
         runs.append(result.snapshots)
     np.testing.assert_array_equal(runs[0].ids, runs[1].ids)
     assert (runs[0].ids[0] != runs[0].ids[-1]).mean() > 0.1
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "free"])
+def test_native_elements_cancel_the_plugin_with_weight_minus_one(boundary: str, tmp_path: Path) -> None:
+    """Contacts, volume functions and surfaces as Morpheus' own elements charge what the engine charges.
+
+    The sum of both is 0 for every copy: near zero temperature all are accepted, unless one of them differs.
+    """
+    binary = plugin_binary()
+    artifact = shaped_model(tmp_path / "model.onnx", boundary)
+    model = new_model(artifact, squares((40, 40), 6, gap=2), RunPlan(steps=20, snapshots=1, temperature=1e-3))
+    model.add_learned_term(learned_attributes(artifact, {name: name for name in TYPES[1:]}, "full", -1.0, None))
+    set_everywhere(model, log="deltas.txt")
+    model.write(tmp_path / "model.xml")
+    run_model(tmp_path / "model.xml", tmp_path / "run", binary=binary)
+    kinds = [line[0] for line in (tmp_path / "run" / "deltas.txt").read_text().splitlines()]
+    print(boundary, kinds.count("d"), "proposals,", kinds.count("c"), "accepted")
+    assert kinds.count("d") > 5_000
+    assert kinds.count("c") == kinds.count("d")
 
 
 def growing(artifact: Artifact, tmp_path: Path, xml: str, steps: int = 60) -> tuple[Path, MorpheusModel]:

@@ -105,7 +105,10 @@ def test_volume_functions_and_surfaces_are_recovered(tmp_path: Path) -> None:
     np.testing.assert_allclose(result.surface_strength[1:], [0.1, 0.05], rtol=0.01)
     distilled = write_distilled(result, artifact, tmp_path / "distilled.onnx")
     assert set(distilled.metadata.symbolic.terms) == {"contact", "volume_function", "surface"}
-    [state] = [data[0]]
+    simple = distill(sample_flips(artifact, data, 2000, runs=()), artifact.metadata, simple=True)
+    assert (simple.surface_strength, simple.volume_function) == (None, None)
+    assert simple.r2 < result.r2
+    state = data[0]
     flips = proposals(state, 200, True, np.random.default_rng(5))
     deltas = [open_backend(model, state).deltas(*flips).sum(axis=1) for model in (artifact, distilled)]
     np.testing.assert_allclose(deltas[0], deltas[1], atol=1e-6 * np.abs(deltas[0]).max())

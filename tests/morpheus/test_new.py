@@ -13,6 +13,7 @@ from morpheus_xml.new import RunPlan, needs_plugin, new_model, type_names
 from morpheus_xml.reader import read_model
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.conventions import TARGETS, VolumeFunction, symbolic_values
+from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.importers.morpheus import read_xml
 from neuralcpm_bridge.state import CellState
 
@@ -127,3 +128,7 @@ def test_a_surface_is_converted(sorting: Artifact) -> None:
     # Morpheus counts pairs, of which there are four to a unit of S; w_S = 2
     np.testing.assert_allclose(values.target_surface, [0, 80, 120])
     np.testing.assert_allclose(values.surface_strength, np.array([0, 1.0, 0.5]) / 16)
+    free = sorting.metadata.model_copy(update={"symbolic": terms, "boundary": "free"})
+    assert needs_plugin(free)
+    with pytest.raises(UserError, match=r"'surface' that Morpheus's own plugins cannot carry .free boundaries."):
+        symbolic_values(free, TARGETS["morpheus"])
