@@ -150,6 +150,8 @@ def test_in_a_real_browser(report: Path, tmp_path: Path) -> None:
         for width in (390, 1200):
             page.open(report, width)
             assert page.evaluate("document.documentElement.scrollWidth") <= width
+            hidden = "[...document.querySelectorAll('.wide')].filter(w => w.scrollWidth > w.clientWidth + 1)"
+            assert page.evaluate(hidden + ".map(w => w.innerText)") == []  # no table hides a column
             assert page.evaluate("[...document.images].every(i => i.complete && i.naturalWidth > 0)") is True
             smallest = "Math.min(...[...document.querySelectorAll('td, p, svg text')].map(e => parseFloat("
             assert page.evaluate(smallest + "getComputedStyle(e).fontSize)))") >= 10

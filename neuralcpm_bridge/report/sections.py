@@ -230,7 +230,7 @@ def measures(runs: Sequence[Run], data: Snapshots | None) -> tuple[str, str]:
 def _with_error(measured: Measured | None) -> html.Figure | None:
     if measured is None:
         return None
-    return html.Figure(f"{html.number(measured.mean)} ± {measured.error:.2g}")
+    return html.Figure(f"{html.number(measured.mean)} ±\N{NO-BREAK SPACE}{measured.error:.2g}")
 
 
 def _verdict(names: Sequence[str], marks: Sequence[Sequence[bool]]) -> str:
