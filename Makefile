@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-SOURCES := neuralcpm_bridge training cc3d_steppables morpheus_xml tests benchmarks
+SOURCES := neuralcpm_bridge training cc3d_steppables morpheus_xml tests benchmarks examples
 
 .PHONY: install test lint types unit soak sanitize clean
 

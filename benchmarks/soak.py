@@ -133,7 +133,9 @@ def disturb(rng: np.random.Generator, state: State, cells: int) -> str:
     return "death"
 
 
-def without_drift(spec: dict[str, Any], side: int, cells: int, accepted: int, every: int, seed: int = 1) -> dict[str, Any]:
+def without_drift(
+    spec: dict[str, Any], side: int, cells: int, accepted: int, every: int, seed: int = 1
+) -> dict[str, Any]:
     """A hot chain; about `every` accepted flips a disturbance, and the cached energy is compared with a rebuild."""
     rng = np.random.default_rng(seed)
     model = random_model(rng, spec)

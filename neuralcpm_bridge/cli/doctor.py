@@ -11,7 +11,6 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-
 HOST_QUESTION = """
 import cc3d, importlib.util
 print("cc3d", cc3d.__version__)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from neuralcpm_bridge._engine import Model, State
 
+from neuralcpm_bridge._engine import Model, State
 from neuralcpm_bridge.library import engine_header, engine_library
 
 from .models import LOCAL, artifact_bytes, metadata, network_weights, symbolic_weights

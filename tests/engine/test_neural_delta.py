@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from neuralcpm_bridge._engine import EngineError, Model, State, isa, reference_energy
 
 from ..strategies import random_state
@@ -153,9 +154,7 @@ def test_no_drift(spec: dict[str, Any], side: int, steps: int, padding: str) -> 
     assert state.energy() == cached
 
 
-@pytest.mark.parametrize(
-    ("spec", "side", "flips"), [(LOCAL8, 24, 10_000), (PAPER, 30, 1_000)], ids=["local8", "paper"]
-)
+@pytest.mark.parametrize(("spec", "side", "flips"), [(LOCAL8, 24, 10_000), (PAPER, 30, 1_000)], ids=["local8", "paper"])
 def test_many_flips(spec: dict[str, Any], side: int, flips: int) -> None:
     rng = np.random.default_rng(5)
     model = make_model(network_weights(rng, spec), neural=spec)
@@ -235,11 +234,17 @@ print(json.dumps({"isa": isa(), "numbers": numbers, "drift": state.energy()[1] -
 def on_isa(name: str, spec: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"NEURALCPM_ISA": name, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     return subprocess.run(
-        [sys.executable, "-c", ISA_PROGRAM, json.dumps(spec)], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", ISA_PROGRAM, json.dumps(spec)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
-@pytest.mark.parametrize("spec", [LOCAL8, LOCAL8 | {"widths": [12, 5], "pools": [1, 1]}, PAPER], ids=["local8", "odd", "paper"])
+@pytest.mark.parametrize(
+    "spec", [LOCAL8, LOCAL8 | {"widths": [12, 5], "pools": [1, 1]}, PAPER], ids=["local8", "odd", "paper"]
+)
 def test_instruction_sets_agree(spec: dict[str, Any]) -> None:
     answers = []
     for name in ("baseline", "avx2", "avx512"):

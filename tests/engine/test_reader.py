@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
 from neuralcpm_bridge._engine import EngineError, Model, read_artifact
 
 from .models import NH, artifact_bytes, field, metadata, network_weights, symbolic_weights, tensor, weights_hash

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from neuralcpm_bridge._engine import EngineError, State, reference_energy
 
 from ..strategies import random_state

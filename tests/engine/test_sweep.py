@@ -9,6 +9,7 @@ import threading
 
 import numpy as np
 import pytest
+
 from neuralcpm_bridge._engine import EngineError, State, run_chains
 
 from ..strategies import random_state

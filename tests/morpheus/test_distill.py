@@ -57,7 +57,8 @@ def test_changes_of_a_flip_are_those_of_the_whole_state(periodic: bool) -> None:
     rng = np.random.default_rng(1)
     state = random_state(rng, (12, 15), 7, absent=False)
     rows, cols, new_ids = proposals(state, 60, periodic, rng)
-    changes = flip_changes(FlipSample(state, rows, cols, new_ids, np.zeros(rows.size), False), 3, periodic)
+    nothing = np.zeros(rows.size)
+    changes = flip_changes(FlipSample(state, rows, cols, new_ids, nothing, nothing, False), 3, periodic)
 
     def surfaces(of: CellState) -> np.ndarray:
         totals = np.zeros(of.types.size)
@@ -124,6 +125,16 @@ def test_a_network_is_reported_honestly(tmp_path: Path) -> None:
     assert abs(result.r2 - result.r2_held_out) <= 0.02
     text = " ".join(report_text(result, artifact.metadata))
     assert f"{100 * result.r2_held_out:.1f} %" in text
+    assert result.network_explained is None
+
+
+def test_a_closure_says_what_becomes_of_its_network(closure: Artifact) -> None:
+    """Contacts and volumes, which are explained anyway, do not hide that a network's part is lost."""
+    result = distill(sample_flips(closure, data_for(closure, side=60), 3000, runs=(1,)), closure.metadata)
+    assert result.r2_held_out > 0.9
+    assert result.network_explained is not None
+    assert result.network_explained < result.r2_held_out
+    assert "little is lost" not in " ".join(report_text(result, closure.metadata))
 
 
 def test_the_verb_writes_an_ordinary_model(cli, sorting: Artifact, tmp_path: Path) -> None:

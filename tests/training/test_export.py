@@ -11,8 +11,8 @@ from neuralcpm_bridge.artifact import load_artifact
 from neuralcpm_bridge.backends.onnxruntime import OnnxRuntimeBackend, make_session
 from neuralcpm_bridge.errors import UserError
 from training.backend import TorchBackend
-from training.export import export, hamiltonian_from_artifact
 from training.export import artifact as exporting
+from training.export import export, hamiltonian_from_artifact
 from training.hamiltonians import make_preset
 from training.hamiltonians.hamiltonian import batch_states
 from training.verify import verify_backends
