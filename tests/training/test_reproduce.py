@@ -1,0 +1,58 @@
+"""Every experiment from data to results, at a size of seconds: the pipeline, not the science."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from training.datasets import RECIPES
+from training.reproduce import Setting, bipolar, cellsort, cellular_mnist, elongation, reproduce
+from training.reproduce.closure import Plan
+
+PLAN = Plan(steps=4, baseline_steps=2, pool=3, batch=2, sweeps=1, warm_steps=2, replicates=3, mcs=2)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("elongation", "bipolar", "cellular-mnist", "cellsort-a"):
+        tiny = replace(RECIPES[name], side=30, cells=4, radius=8.0, target=30.0, mcs=20, samples=6)
+        monkeypatch.setitem(RECIPES, name, tiny)
+    for module in (elongation, bipolar, cellular_mnist):
+        plan = replace(PLAN, temperature=2.0, symmetries=True) if module is bipolar else PLAN
+        monkeypatch.setitem(module.PLANS, "small", plan)
+        monkeypatch.setitem(module.SAMPLES, "small", 6)
+    monkeypatch.setitem(cellsort.STEPS, "small", 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "measure"),
+    [
+        ("elongation", "aspect_gap_share"),
+        ("bipolar", "axial_rmse_error"),
+        ("cellular-mnist", "classifier_score"),
+    ],
+)
+def test_closure_experiments_run_from_data_to_results(name: str, measure: str, tmp_path: Path) -> None:
+    told: list[str] = []
+    results = reproduce(name, Setting(folder=tmp_path, tell=told.append))
+    assert results["closure"][measure] is not None
+    assert 0 <= results["baseline"]["p_volume"] <= 1
+    assert results["receptive_field"] == 27
+    assert json.loads((tmp_path / "results.json").read_text()) == json.loads(json.dumps(results))
+    assert {"data.npz", "closure.npz", "baseline.npz", "closure", "baseline"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
+    assert any("baseline: sampling" in line for line in told)
+
+
+def test_recovery_reports_norms_and_uses_kept_data_again(tmp_path: Path) -> None:
+    results = reproduce("cellsort-a", Setting(folder=tmp_path))
+    assert set(results["parameters"]) == {"lambda", "J01", "J02", "J11", "J12", "J22"}
+    assert results["norm_tstar"] <= results["norm_t1"]
+    told: list[str] = []
+    again = reproduce("cellsort-a", Setting(folder=tmp_path, tell=told.append))
+    assert again["parameters"] == results["parameters"]
+    assert told[0].startswith("data: 6 states from")
