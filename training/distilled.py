@@ -40,6 +40,7 @@ def write_distilled(result: Distilled, source: Artifact, path: str | Path) -> Ar
             "r2": result.r2,
             "r2 held out": result.r2_held_out,
             "decision mismatch": result.decision_mismatch,
+            "network explained": result.network_explained,
             "flips": result.flips,
         },
     )

@@ -43,6 +43,9 @@ class Distilled:
     """The fitted energies, in the training convention, and how well they stand for the model.
 
     `shares`: part of the variance of ΔH that each contact pair, volume and surface carries, by the names of `values`.
+    `network_explained`: part of the variance of the network's own ΔH that is not left over, on held-out flips; None
+    where the model is nothing but a network or has none. Contacts and volumes vary far more than what a closure adds to
+    them, so a high R² alone may hide that what it adds is lost.
     """
 
     contact: NDArray[np.float64]
@@ -55,6 +58,7 @@ class Distilled:
     r2_held_out: float
     decision_mismatch: float
     flips: int
+    network_explained: float | None = None
     values: dict[str, float] = field(default_factory=dict)
     shares: dict[str, float] = field(default_factory=dict)
 
@@ -67,6 +71,7 @@ class Problem:
         periodic = meta.boundary == "periodic"
         self.changes = FlipChanges.joined([flip_changes(sample, self.count, periodic) for sample in samples])
         self.deltas = np.concatenate([sample.deltas for sample in samples])
+        self.neural = np.concatenate([sample.neural for sample in samples])
         self.held_out = np.concatenate([np.full(sample.deltas.size, sample.held_out) for sample in samples])
         if not np.isfinite(self.deltas).all():
             raise UserError("The model's ΔH is not a number on some flips: the model file is unusable, train it again.")
@@ -160,6 +165,9 @@ def _result(problem: Problem, fit: Fit, meta: Metadata) -> Distilled:
         decision_mismatch=float(np.abs(accept[0] - accept[1])[problem.held_out].mean()),
         flips=problem.deltas.size,
     )
+    if meta.neural is not None and meta.symbolic is not None:
+        neural, left = (values[problem.held_out] for values in (problem.neural, problem.deltas - predicted))
+        result.network_explained = 1.0 - float((left**2).sum() / max(neural.var() * neural.size, NEGLIGIBLE))
     _name(result, problem, design, meta)
     return result
 

@@ -10,7 +10,7 @@ from ..artifact import Metadata
 from .fit import Distilled
 
 GOOD, FAIR = 0.95, 0.75
-"""Held-out R² from which a distilled model may stand for the learned one, and below which it must not."""
+"""Explained parts from which a distilled model may stand for the learned one, and below which it must not."""
 
 
 def report_json(result: Distilled) -> dict[str, Any]:
@@ -30,6 +30,8 @@ def report_text(result: Distilled, meta: Metadata) -> list[str]:
         f"it was not fitted to; {100 * result.r2:.1f} % on those it was; {result.flips:,} in all).",
         f"A copy's chance of being accepted differs from the model's by {result.decision_mismatch:.3f} on average.",
     ]
+    if result.network_explained is not None:
+        lines.append(f"Of what the network itself adds, {100 * max(result.network_explained, 0.0):.0f} % is kept.")
     carried = sorted(result.shares.items(), key=lambda item: -abs(item[1]))
     main = [f"{_words(name)} ({100 * share:.0f} %)" for name, share in carried if abs(share) >= 0.02]
     if main:
@@ -44,7 +46,8 @@ def report_text(result: Distilled, meta: Metadata) -> list[str]:
         steady = result.surface_strength[strongest] > 0
         manner = "keeps its outline near its usual length" if steady else "lets its outline vary"
         lines.append(f"Beyond contacts, {meta.types[strongest]} {manner} (a surface term).")
-    lines.append(_verdict(result.r2_held_out))
+    kept = 1.0 if result.network_explained is None else result.network_explained
+    lines.append(_verdict(min(result.r2_held_out, kept)))
     return lines
 
 
@@ -62,15 +65,15 @@ def _words(name: str) -> str:
     }.get(kind, f"volume of {first} (power {kind[-1]})")
 
 
-def _verdict(r2: float) -> str:
-    if r2 >= GOOD:
+def _verdict(explained: float) -> str:
+    if explained >= GOOD:
         return "The distilled model can stand for the learned one: little is lost."
-    if r2 >= FAIR:
+    if explained >= FAIR:
         return (
             "The distilled model shows the main mechanisms, but not all: compare its runs with the learned model's "
             "before you rely on it."
         )
     return (
-        "Most of what the model learned depends on shapes and arrangements that these energies do not see: use the "
+        "Much of what the network learned depends on shapes and arrangements that these energies do not see: use the "
         "plugin (Morpheus) or the steppable (CompuCell3D) for the exact model."
     )

@@ -25,13 +25,14 @@ HELD_OUT = 5
 
 @dataclass(frozen=True)
 class FlipSample:
-    """Flips of one state and the model's ΔH of each; `held_out` ones are not fitted to."""
+    """Flips of one state, the model's ΔH of each and the network's part of it; `held_out` ones are not fitted to."""
 
     state: CellState
     rows: NDArray[np.int64]
     cols: NDArray[np.int64]
     new_ids: NDArray[np.int64]
     deltas: NDArray[np.float64]
+    neural: NDArray[np.float64]
     held_out: bool
 
 
@@ -58,8 +59,8 @@ def sample_flips(
     for number, (state, held_out) in enumerate(members):
         rows, cols, new_ids = proposals(state, share, artifact.metadata.boundary == "periodic", rng)
         backend.reset(state)
-        deltas = backend.deltas(rows, cols, new_ids).sum(axis=1)
-        samples.append(FlipSample(state, rows, cols, new_ids, deltas, held_out))
+        parts = backend.deltas(rows, cols, new_ids)
+        samples.append(FlipSample(state, rows, cols, new_ids, parts.sum(axis=1), parts[:, 1], held_out))
         progress((number + 1) / len(members))
     if not any(sample.deltas.size for sample in samples):
         raise UserError("The data hold no boundary between cells, so no pixel can change: give states with cells.")
