@@ -180,7 +180,8 @@ void Incremental::background_psi(Pass& pass) {
   const LayerPlan& plan = *pass.plan;
   Background& cache = background_[pass.layer];
   const int width = padded(plan.width), inputs = padded(plan.inputs), area = frame.area();
-  const Rect rect = frame.psi(), out = frame.output(), around = out.grown(1), known = frame.inputs_of(out);
+  const Rect rect = frame.psi(), out = frame.output(), around = out.grown(1);
+  const Rect known = plan.compact ? frame.exists() : frame.inputs_of(out);
   Arena& arena = proposal_.arena;
   pass.t = arena.take<float>(std::size_t(area) * width);
   pass.g = arena.take<float>(std::size_t(area) * width);

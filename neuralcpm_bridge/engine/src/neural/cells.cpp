@@ -37,8 +37,8 @@ void copy_shared(const Box& to, float* to_data, int to_pitch, const Box& from, c
                     sizeof(float) * channels * xs.run[j].length);
 }
 
-Cells::Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels)
-    : grids_(std::move(grids)), pools_(std::move(pools)), channels_(std::move(channels)) {}
+Cells::Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels, int first_whole)
+    : grids_(std::move(grids)), pools_(std::move(pools)), channels_(std::move(channels)), first_whole_(first_whole) {}
 
 void Cells::resize(int cells) {
   if (cells <= size()) return;
@@ -62,7 +62,8 @@ void Cells::allocate(Cell& cell, Tile* tiles, const Box& room) const {
     floats = 0;
     Box support = room;
     for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
-      const Box box = dilated(support, 2, grids_[layer]);
+      const Grid& grid = grids_[layer];
+      const Box box = int(layer) >= first_whole_ ? Box{{0, grid.y.size}, {0, grid.x.size}} : dilated(support, 2, grid);
       Tile& tile = tiles[layer];
       tile.y = box.y;
       tile.x = box.x;

@@ -35,8 +35,9 @@ struct Tile {
 
 class Cells {
  public:
-  // `channels[layer][field]`: floats per pixel, 0 where not kept; `grids[layer]`, `pools[layer]` as in the plan.
-  Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels);
+  // `channels[layer][field]`: floats per pixel, 0 where not kept; `grids[layer]`, `pools[layer]` and
+  // `first_whole` as in the plan.
+  Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels, int first_whole);
 
   const Grid& grid(int layer) const { return grids_[layer]; }
   void resize(int cells);  // the number of ids; new ones are empty
@@ -72,6 +73,7 @@ class Cells {
   std::vector<Grid> grids_;
   std::vector<int> pools_;
   std::vector<std::array<int, kFields>> channels_;
+  int first_whole_;
   std::vector<Cell> cells_;
   std::vector<Tile> tiles_;  // [cell][layer]
 };

@@ -145,19 +145,49 @@ void convolve(const Convolution& job) {
   }
 }
 
-template <class V8>
-void mix_channels(const Convolution& job) {
-  for (int row = 0; row < job.rows; ++row)
-    for (int column = 0; column < job.columns; ++column) {
-      const float* in = job.in + row * job.in_pitch + column * job.in_stride;
-      float* out = job.out + row * job.out_pitch + column * job.out_stride;
-      for (int c = 0; c < job.out_stride; c += V8::lanes) {
-        auto sum = V8::load(out + c);
-        for (int i = 0; i < job.in_channels; ++i)
-          sum = V8::fma(V8::fill(in[i]), V8::load(job.weights + i * job.out_stride + c), sum);
-        V8::store(out + c, sum);
-      }
+// Pixels x one group of channels of a matrix product; weights are [in][out_stride].
+template <class V, int Group, int Pixels>
+inline void mix_block(const Convolution& job, const float* in, float* out, int group) {
+  constexpr int N = Blocking<V, Group>::vectors;
+  const std::ptrdiff_t in_stride = job.in_stride, out_stride = job.out_stride;
+  typename V::Floats sum[Pixels][N];
+  for (int p = 0; p < Pixels; ++p)
+    for (int n = 0; n < N; ++n) sum[p][n] = V::fill(0.0f);
+  if (!job.fresh)
+    for (int p = 0; p < Pixels; ++p)
+      for (int n = 0; n < N; ++n) sum[p][n] = V::load(out + p * out_stride + n * V::lanes);
+  const float* weights = job.weights + group;
+  for (int i = 0; i < job.in_channels; ++i, weights += out_stride) {
+    typename V::Floats w[N];
+    for (int n = 0; n < N; ++n) w[n] = V::load(weights + n * V::lanes);
+#pragma GCC unroll 8
+    for (int p = 0; p < Pixels; ++p) {
+      const auto value = V::fill(in[p * in_stride + i]);
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) sum[p][n] = V::fma(value, w[n], sum[p][n]);
     }
+  }
+  for (int p = 0; p < Pixels; ++p)
+    for (int n = 0; n < N; ++n) V::store(out + p * out_stride + n * V::lanes, sum[p][n]);
+}
+
+template <class V, int Group>
+void mix_group(const Convolution& job, int group) {
+  for (int row = 0; row < job.rows; ++row) {
+    const float* in = job.in + std::ptrdiff_t(row) * job.in_pitch;
+    float* out = job.out + std::ptrdiff_t(row) * job.out_pitch + group;
+    int left = job.columns;
+    for (; left >= 6; left -= 6, in += 6 * job.in_stride, out += 6 * job.out_stride) mix_block<V, Group, 6>(job, in, out, group);
+    for (; left >= 3; left -= 3, in += 3 * job.in_stride, out += 3 * job.out_stride) mix_block<V, Group, 3>(job, in, out, group);
+    for (; left > 0; --left, in += job.in_stride, out += job.out_stride) mix_block<V, Group, 1>(job, in, out, group);
+  }
+}
+
+template <class V16, class V8>
+void mix_channels(const Convolution& job) {
+  int group = 0;
+  for (; group + 16 <= job.out_stride; group += 16) mix_group<V16, 16>(job, group);
+  if (group < job.out_stride) mix_group<V8, 8>(job, group);
 }
 
 }  // namespace NCPM_ISA

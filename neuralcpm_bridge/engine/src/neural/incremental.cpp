@@ -24,7 +24,8 @@ std::vector<std::array<int, kFields>> field_channels(const Plan& plan, const Hea
     std::array<int, kFields> channels{};
     const bool first = out.empty();
     channels[kInput] = first ? 0 : padded(layer.inputs);
-    channels[kX] = channels[kY] = channels[kPhi] = padded(layer.width);
+    // What is recomputed as a whole every time needs no cache.
+    channels[kX] = channels[kY] = channels[kPhi] = layer.compact ? 0 : padded(layer.width);
     channels[kSkip] = first ? layer.cell_outputs : 0;
     channels[kG] = layer.last && !head.wants_output() ? padded(layer.width) : 0;
     channels[kEnergy] = layer.last && plan.local ? 1 : 0;
@@ -47,7 +48,7 @@ Incremental::Incremental(const Plan& plan, const Kernels& kernels, std::unique_p
     : plan_(plan),
       kernels_(kernels),
       head_(std::move(head)),
-      cells_(grids(plan), pools(plan), field_channels(plan, *head_)),
+      cells_(grids(plan), pools(plan), field_channels(plan, *head_), plan.first_whole),
       bins_(plan.blocks),
       first_id_(plan.local ? 1 : 0) {
   for (const LayerPlan& layer : plan.layers) {
@@ -154,6 +155,7 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     Pass pass{};
     pass.layer = int(layer);
     pass.plan = &plan_.layers[layer];
+    if (pass.plan->compact) in = {{0, pass.plan->grid.y.size}, {0, pass.plan->grid.x.size}};
     pass.frame = Frame(in, pass.plan->grid, pass.plan->pool);
     scratch = std::max(scratch, std::size_t(pass.frame.area()) * padded(std::max({pass.plan->inputs, pass.plan->width, pass.plan->cell_outputs})));
     in = pass.frame.out();
@@ -176,18 +178,22 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     }
     background_first(pass);
     background_phi(pass);
-    for (Candidate& cell : p.candidates) {
-      if (cell.support.empty()) continue;
-      if (pass.layer > 0) cell_first(pass, cell);
-      if (pass.layer > 0 || p.background || moved(cell)) cell_phi(pass, cell);
-    }
+    if (plan.compact) compact_first_and_phi(pass);
+    else
+      for (Candidate& cell : p.candidates) {
+        if (cell.support.empty()) continue;
+        if (pass.layer > 0) cell_first(pass, cell);
+        if (pass.layer > 0 || p.background || moved(cell)) cell_phi(pass, cell);
+      }
     sum_cells(pass);
     background_psi(pass);
-    for (Candidate& cell : p.candidates) {
-      if (cell.support.empty()) continue;
-      if (plan.last && !head_->wants_output()) cell_activation(pass, cell);
-      else cell_psi(pass, cell);
-    }
+    if (plan.compact) compact_psi(pass);
+    else
+      for (Candidate& cell : p.candidates) {
+        if (cell.support.empty()) continue;
+        if (plan.last && !head_->wants_output()) cell_activation(pass, cell);
+        else cell_psi(pass, cell);
+      }
     if (!plan.last || head_->wants_output()) hand_on(pass);
   }
   delta_ = int(p.passes.size()) == int(plan_.layers.size()) ? head_->propose(p, p.passes.back(), cells_, counted_) : 0.0;

@@ -143,6 +143,14 @@ class Incremental {
   void cell_psi(Pass& pass, Candidate& cell);
   void cell_activation(Pass& pass, Candidate& cell);
   void hand_on(Pass& pass);
+
+  // compact_pass.cpp
+  void convolve_compact(const Pass& pass, const WinogradWeights& weights, const std::vector<const float*>& images,
+                        const std::vector<float*>& outs, int parts);
+  Patch whole_patch(const Pass& pass, int channels);
+  void compact_first_and_phi(Pass& pass);
+  void compact_psi(Pass& pass);
+
   bool moved(const Candidate& cell) const {
     return proposal_.flip && (cell.id == proposal_.flip->old_id || cell.id == proposal_.flip->new_id);
   }
@@ -162,6 +170,7 @@ class Incremental {
   double delta_ = 0;
   mutable std::uint64_t multiply_adds_ = 0;  // of 3x3 convolutions, taps on zeros left out
   std::vector<std::int32_t> near_;
+  Array<float> points_in_, points_out_;  // of a batch of cells
 };
 
 // Local positions of the blocks a flip reaches: visit(tap, y, x) for those within `rect`.

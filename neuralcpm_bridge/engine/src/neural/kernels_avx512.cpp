@@ -5,11 +5,13 @@
 #endif
 
 #include "kernels.hpp"
+#include "winograd.hpp"
 
 #define NCPM_ISA ncpm::neural::avx512
 #include "simd.hpp"
 #include "pointwise_impl.hpp"
 #include "convolution_impl.hpp"
+#include "winograd_impl.hpp"
 
 namespace ncpm::neural {
 
@@ -19,7 +21,9 @@ const Kernels& avx512_kernels() {
   static const Kernels kernels = {
       "avx512",
       convolve<Vector<16>, Vector<8>>,
-      mix_channels<V>,
+      mix_channels<Vector<16>, Vector<8>>,
+      winograd_input_any<V>,
+      winograd_output_any<V>,
       silu_window<V>,
       silu_change<V>,
       silu_change_fixed<V>,

@@ -5,11 +5,13 @@
 #endif
 
 #include "kernels.hpp"
+#include "winograd.hpp"
 
 #define NCPM_ISA ncpm::neural::baseline
 #include "simd.hpp"
 #include "pointwise_impl.hpp"
 #include "convolution_impl.hpp"
+#include "winograd_impl.hpp"
 
 namespace ncpm::neural {
 
@@ -19,7 +21,9 @@ const Kernels& baseline_kernels() {
   static const Kernels kernels = {
       "baseline",
       convolve<Vector<4>, Vector<4>>,
-      mix_channels<V>,
+      mix_channels<Vector<4>, Vector<4>>,
+      winograd_input_any<V>,
+      winograd_output_any<V>,
       silu_window<V>,
       silu_change<V>,
       silu_change_fixed<V>,

@@ -1,4 +1,5 @@
 #include "plan.hpp"
+#include "winograd.hpp"
 
 namespace ncpm::neural {
 
@@ -29,6 +30,33 @@ Packed pack(const Linear& linear) {
     group += size;
   }
   return packed;
+}
+
+namespace {
+
+template <int M>
+double filter_weight(int point, int tap) {
+  return Winograd<M>::G[point][tap];
+}
+
+}  // namespace
+
+WinogradWeights transform_weights(const Linear& linear, int height, int width) {
+  using Weight = double (*)(int, int);
+  static constexpr Weight filters[] = {filter_weight<3>, filter_weight<4>, filter_weight<5>};
+  const Weight along_y = filters[height - kLeastTile], along_x = filters[width - kLeastTile];
+  WinogradWeights out{linear.inputs, padded(linear.outputs), {}};
+  out.weights.assign(std::size_t(height + 2) * (width + 2) * linear.inputs * out.out_stride, 0.0f);
+  float* to = out.weights.data();
+  for (int p = 0; p < height + 2; ++p)
+    for (int q = 0; q < width + 2; ++q)
+      for (int in = 0; in < linear.inputs; ++in, to += out.out_stride)
+        for (int o = 0; o < linear.outputs; ++o) {
+          double sum = 0;
+          for (int tap = 0; tap < 9; ++tap) sum += along_y(p, tap / 3) * along_x(q, tap % 3) * linear.at(tap, o, in);
+          to[o] = float(sum);
+        }
+  return out;
 }
 
 std::vector<float> padded_bias(const std::vector<double>& bias) {

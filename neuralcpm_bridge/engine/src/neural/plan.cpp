@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "error.hpp"
+#include "winograd.hpp"
 
 namespace ncpm::neural {
 namespace {
@@ -48,6 +49,24 @@ std::vector<float> flat(const std::vector<std::vector<double>>& biases) {
     out.insert(out.end(), one.begin(), one.end());
   }
   return out;
+}
+
+// Two maps of the same input side by side, each padded.
+Linear beside(const Linear& a, const Linear& b) {
+  const int width = padded(a.outputs);
+  Linear both(a.taps, 2 * width, a.inputs);
+  for (int tap = 0; tap < a.taps; ++tap)
+    for (int out = 0; out < a.outputs; ++out)
+      for (int in = 0; in < a.inputs; ++in) {
+        both.at(tap, out, in) = a.at(tap, out, in);
+        both.at(tap, width + out, in) = b.at(tap, out, in);
+      }
+  return both;
+}
+
+bool one_tile(const Grid& grid) {
+  const auto fits = [](Axis axis) { return !axis.circular && axis.size >= kLeastTile && axis.size <= kMostTile; };
+  return fits(grid.y) && fits(grid.x);
 }
 
 // What one pixel adds to `map` of the embedding, for own occupancy and every type, in fixed point.
@@ -179,6 +198,13 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
       if (!same) layer.skip = pack(skip_path);
       if (!same || (local && layer.last && head_fused)) layer.cell_skip = pack(cell_skip_path);
       for (int c = 0; c < width; ++c) layer.second_psi_bias[c] += float(skip_path.bias[c]);
+    }
+    layer.compact = !local && i > 0 && one_tile(grid);
+    if (layer.compact) {
+      first_whole = std::min(first_whole, int(i));
+      layer.compact_first = transform_weights(beside(first_phi_map, first_psi_map), grid.y.size, grid.x.size);
+      layer.compact_second_phi = transform_weights(phi1, grid.y.size, grid.x.size);
+      layer.compact_second_psi = transform_weights(psi1, grid.y.size, grid.x.size);
     }
     layers.push_back(std::move(layer));
     inputs = width;

@@ -62,9 +62,20 @@ struct PixelTable {
   }
 };
 
+// A 3x3 convolution for images of one Winograd tile: a matrix per interpolation point, [point][in][out_stride].
+struct WinogradWeights {
+  int inputs = 0, out_stride = 0;
+  std::vector<float> weights;
+};
+WinogradWeights transform_weights(const Linear& linear, int height, int width);
+
 struct LayerPlan {
   int inputs = 0, width = 0, pool = 1;
   bool last = false;
+  // The grid is one Winograd tile, recomputed as a whole for all cells at once (nh only; winograd.hpp).
+  bool compact = false;
+  WinogradWeights compact_first;  // X and Y side by side
+  WinogradWeights compact_second_phi, compact_second_psi;
   Grid grid;  // of the input
   Packed first_phi;  // phi0 ∘ reduce: X (not in layer 0)
   Packed first_psi;  // psi0's part on h: Y (not in layer 0)
@@ -93,6 +104,7 @@ struct Plan {
   Grid output_grid;  // of the last layer's output
   PixelTable x, y, skip, cell_skip;
   std::vector<LayerPlan> layers;
+  int first_whole = 1 << 30;  // from this layer on a cell may differ from the background everywhere
   // local_nh
   bool head_fused = false;  // cells hand on the inputs of their head's SiLU
   SiteHead cell_head, background_head;

@@ -66,7 +66,9 @@ void Incremental::hand_on(Pass& pass) {
       cell.input = pooled;
     }
     if (cell.input.data) proposal_.writes.push_back({cell.id, next, kInput, cell.input});
-    cell.support = neural::pooled(dilated(cell.support, 2, pass.plan->grid), pool, to);
+    if (!cell.support.empty())
+      cell.support = next >= plan_.first_whole ? Box{{0, to.y.size}, {0, to.x.size}}
+                                               : neural::pooled(dilated(cell.support, 2, pass.plan->grid), pool, to);
     cell.x = cell.y = cell.phi = cell.output = {};
   }
 }
