@@ -76,7 +76,15 @@ class Document:
 
     def edited(self, edits: Iterable[Edit]) -> bytes:
         """The file with some spans replaced and nothing else touched; edits must not overlap."""
-        content = self.content
+        try:
+            return self._spliced(self.content, edits)
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"{self.path} is encoded in {self.encoding}, which has no {error.object[error.start]!r}: save it as "
+                "UTF-8."
+            ) from None
+
+    def _spliced(self, content: bytes, edits: Iterable[Edit]) -> bytes:
         for edit in sorted(edits, key=lambda e: (e.start, e.end), reverse=True):
             content = content[: edit.start] + edit.text.encode(self.encoding) + content[edit.end :]
         return content

@@ -25,6 +25,8 @@ BINARY_VARIABLE = "NEURALCPM_MORPHEUS"
 LIBRARY_VARIABLE = "NEURALCPM_LIBRARY"
 FINISHED = "=== Simulation finished ==="
 TIME = re.compile(r"Time: ([-+.eE0-9]+)")
+UNUSED = re.compile(r"Error: Command line override (\S+?)=.* not used")
+"""Said, and then run without the value that was asked for."""
 MODEL_COPY = "model.xml"
 """The model beside its results: they need its type names to be understood."""
 
@@ -61,12 +63,13 @@ def run_model(
     *,
     binary: str | Path | None = None,
     symbols: dict[str, str] | None = None,
-    threads: int | None = None,
+    threads: int = 1,
     progress: Callable[[float, float | None], None] = lambda time, stop: None,
 ) -> RunResult:
     """Run a model into a folder; `progress(time, stop time)` is called as it goes.
 
-    `symbols` overrides global symbols. Relative file names in the model count from the model's own folder.
+    `symbols` overrides global symbols. `threads`: of OpenMP, which speed up large fields only and slow down the rest.
+    Relative file names in the model count from the model's own folder.
     """
     model = read_model(path)
     require_sound(model)
@@ -109,12 +112,10 @@ def _clear(folder: Path) -> None:
 
 
 def _execute(
-    command: list[str], where: Path, log: Path, threads: int | None, progress: Callable[[float], None]
+    command: list[str], where: Path, log: Path, threads: int, progress: Callable[[float], None]
 ) -> str | None:
     """Run to the end; None if Morpheus says it finished, else what it said went wrong."""
-    environment = os.environ.copy()
-    if threads is not None:
-        environment["OMP_NUM_THREADS"] = str(threads)
+    environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     if LIBRARY_VARIABLE not in environment:
         with suppress(UserError):  # a model without the plugin does not need it, and the plugin says where it does
             environment[LIBRARY_VARIABLE] = str(engine_library())
@@ -134,6 +135,11 @@ def _execute(
                 if time:
                     progress(float(time[1]))
                 finished = finished or line.startswith(FINISHED)
+                unused = UNUSED.match(line)
+                if unused:
+                    process.kill()
+                    process.wait()
+                    return f"it has no global symbol {unused[1]!r} to override"
             code = process.wait()
         except BaseException:
             process.kill()

@@ -129,7 +129,7 @@ def run(
     symbol: Annotated[
         list[str] | None, typer.Option("--set", metavar="name=value", help="Override a global symbol; may be repeated.")
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of Morpheus.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads; more help large fields only.")] = 1,
 ) -> None:
     """Run a Morpheus model; its snapshots become a data set and a picture."""
     from rich.console import Console

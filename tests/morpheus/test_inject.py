@@ -105,5 +105,13 @@ def test_what_the_model_is_not_for_is_refused(
     inject(tmp_path / "varying.xml", closure, types=TYPES, weight=2.0)
 
 
+def test_names_the_file_cannot_spell_are_refused(closure: Artifact, tmp_path: Path) -> None:
+    path = tmp_path / "user.xml"
+    path.write_text(USER_MODEL.replace("UTF-8", "ISO-8859-1"), encoding="iso-8859-1")
+    inject(path, closure, types=TYPES, library="/tmp/é/libncpm.so")
+    with pytest.raises(UserError, match="has no 'β': save it as UTF-8"):
+        inject(path, closure, types=TYPES, library="/tmp/β/libncpm.so")
+
+
 def closure_free_of_network(artifact: Artifact) -> Artifact:
     return Artifact(artifact.path, artifact.metadata.model_copy(update={"neural": None}), artifact.weights)

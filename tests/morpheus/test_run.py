@@ -53,6 +53,7 @@ def test_progress_and_the_end_are_followed(model: Path, stand_in, tmp_path: Path
         ("exit 3", "exit code 3 before it was finished"),
         (f"{FINISHES}; exit 1", "exit code 1"),
         ("echo 'Time: 3'", "exit code 0 before it was finished"),
+        (f"echo 'Error: Command line override q=3 not used!'; {FINISHES}", "no global symbol 'q' to override"),
     ],
 )
 def test_failures_are_noticed(script: str, sentence: str, model: Path, stand_in, tmp_path: Path) -> None:
