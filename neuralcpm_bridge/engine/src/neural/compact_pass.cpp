@@ -7,7 +7,7 @@
 namespace ncpm::neural {
 namespace {
 
-constexpr int kBatch = 16;  // cells whose points stay in the cache together
+constexpr int kBatch = 18;  // cells whose points stay in the cache together
 
 }  // namespace
 

@@ -147,7 +147,7 @@ void convolve(const Convolution& job) {
 
 // Pixels x one group of channels of a matrix product; weights are [in][out_stride].
 template <class V, int Group, int Pixels>
-inline void mix_block(const Convolution& job, const float* in, float* out, int group) {
+void mix_block(const Convolution& job, const float* in, float* out, int group) {
   constexpr int N = Blocking<V, Group>::vectors;
   const std::ptrdiff_t in_stride = job.in_stride, out_stride = job.out_stride;
   typename V::Floats sum[Pixels][N];
@@ -176,10 +176,21 @@ void mix_group(const Convolution& job, int group) {
   for (int row = 0; row < job.rows; ++row) {
     const float* in = job.in + std::ptrdiff_t(row) * job.in_pitch;
     float* out = job.out + std::ptrdiff_t(row) * job.out_pitch + group;
-    int left = job.columns;
-    for (; left >= 6; left -= 6, in += 6 * job.in_stride, out += 6 * job.out_stride) mix_block<V, Group, 6>(job, in, out, group);
-    for (; left >= 3; left -= 3, in += 3 * job.in_stride, out += 3 * job.out_stride) mix_block<V, Group, 3>(job, in, out, group);
-    for (; left > 0; --left, in += job.in_stride, out += job.out_stride) mix_block<V, Group, 1>(job, in, out, group);
+    // As even blocks as possible: a short one would wait for its own sums.
+    for (int blocks = (job.columns + 5) / 6, left = job.columns; blocks > 0; --blocks) {
+      const int pixels = (left + blocks - 1) / blocks;
+      switch (pixels) {
+        case 6: mix_block<V, Group, 6>(job, in, out, group); break;
+        case 5: mix_block<V, Group, 5>(job, in, out, group); break;
+        case 4: mix_block<V, Group, 4>(job, in, out, group); break;
+        case 3: mix_block<V, Group, 3>(job, in, out, group); break;
+        case 2: mix_block<V, Group, 2>(job, in, out, group); break;
+        default: mix_block<V, Group, 1>(job, in, out, group);
+      }
+      left -= pixels;
+      in += pixels * job.in_stride;
+      out += pixels * job.out_stride;
+    }
   }
 }
 

@@ -4,7 +4,7 @@ namespace NCPM_ISA {
 
 // to[0..To) = Matrix · from[0..From), where the matrix's columns First.. belong to `from`. Zeros cost nothing.
 template <class V, int To, int From, int First, class Matrix>
-inline void transform(const typename V::Floats* from, int step, typename V::Floats* to, int to_step, const Matrix& matrix) {
+inline void multiply(const Matrix& matrix, const typename V::Floats* from, typename V::Floats* to) {
 #pragma GCC unroll 8
   for (int i = 0; i < To; ++i) {
     typename V::Floats sum = V::fill(0.0f);
@@ -13,13 +13,33 @@ inline void transform(const typename V::Floats* from, int step, typename V::Floa
     for (int j = 0; j < From; ++j) {
       const double weight = matrix[i][First + j];
       if (weight == 0) continue;
-      if (first) sum = weight == 1 ? from[j * step] : from[j * step] * float(weight);
-      else if (weight == 1) sum = sum + from[j * step];
-      else if (weight == -1) sum = sum - from[j * step];
-      else sum = V::fma(from[j * step], V::fill(float(weight)), sum);
+      if (first) sum = weight == 1 ? from[j] : from[j] * float(weight);
+      else if (weight == 1) sum = sum + from[j];
+      else if (weight == -1) sum = sum - from[j];
+      else sum = V::fma(from[j], V::fill(float(weight)), sum);
       first = false;
     }
-    to[i * to_step] = sum;
+    to[i] = sum;
+  }
+}
+
+template <class V, int M>
+inline void to_points(const typename V::Floats* pixels, typename V::Floats* points) {
+  multiply<V, M + 2, M, 1>(Winograd<M>::Bt, pixels, points);
+}
+
+template <class V, int M>
+inline void to_pixels(const typename V::Floats* points, typename V::Floats* pixels) {
+  if constexpr (M == 5) {  // points come in pairs ±p: their sum and difference serve all pixels
+    const auto sum1 = points[1] + points[2], difference1 = points[1] - points[2];
+    const auto sum2 = points[3] + points[4], difference2 = points[3] - points[4];
+    pixels[0] = (points[0] + sum1) + (sum2 + points[5]);
+    pixels[1] = V::fma(points[5], V::fill(-2.0f), V::fma(difference2, V::fill(0.5f), difference1));
+    pixels[2] = V::fma(points[5], V::fill(4.0f), V::fma(sum2, V::fill(0.25f), sum1));
+    pixels[3] = V::fma(points[5], V::fill(-8.0f), V::fma(difference2, V::fill(0.125f), difference1));
+    pixels[4] = V::fma(points[5], V::fill(16.0f), V::fma(sum2, V::fill(0.0625f), sum1)) + points[6];
+  } else {
+    multiply<V, M, M + 2, 0>(Winograd<M>::At, points, pixels);
   }
 }
 
@@ -27,11 +47,19 @@ template <class V, int H, int W>
 void winograd_input(const float* image, int channels, float* points, std::ptrdiff_t point_stride) {
   constexpr int P = H + 2, Q = W + 2;
   for (int c = 0; c < channels; c += V::lanes) {
-    typename V::Floats in[H * W], half[P * W], out[P * Q];
-    for (int i = 0; i < H * W; ++i) in[i] = V::load(image + i * channels + c);
-    for (int x = 0; x < W; ++x) transform<V, P, H, 1>(in + x, W, half + x, W, Winograd<H>::Bt);
-    for (int p = 0; p < P; ++p) transform<V, Q, W, 1>(half + p * W, 1, out + p * Q, 1, Winograd<W>::Bt);
-    for (int i = 0; i < P * Q; ++i) V::store(points + i * point_stride + c, out[i]);
+    typename V::Floats half[P][W];
+    for (int x = 0; x < W; ++x) {
+      typename V::Floats column[H], out[P];
+      for (int y = 0; y < H; ++y) column[y] = V::load(image + (y * W + x) * channels + c);
+      to_points<V, H>(column, out);
+      for (int p = 0; p < P; ++p) half[p][x] = out[p];
+    }
+    for (int p = 0; p < P; ++p) {
+      typename V::Floats row[W], out[Q];
+      for (int x = 0; x < W; ++x) row[x] = half[p][x];
+      to_points<V, W>(row, out);
+      for (int q = 0; q < Q; ++q) V::store(points + (p * Q + q) * point_stride + c, out[q]);
+    }
   }
 }
 
@@ -39,11 +67,19 @@ template <class V, int H, int W>
 void winograd_output(const float* points, std::ptrdiff_t point_stride, int channels, float* image, int pixel_stride) {
   constexpr int P = H + 2, Q = W + 2;
   for (int c = 0; c < channels; c += V::lanes) {
-    typename V::Floats in[P * Q], half[H * Q], out[H * W];
-    for (int i = 0; i < P * Q; ++i) in[i] = V::load(points + i * point_stride + c);
-    for (int q = 0; q < Q; ++q) transform<V, H, P, 0>(in + q, Q, half + q, Q, Winograd<H>::At);
-    for (int y = 0; y < H; ++y) transform<V, W, Q, 0>(half + y * Q, 1, out + y * W, 1, Winograd<W>::At);
-    for (int i = 0; i < H * W; ++i) V::store(image + i * pixel_stride + c, out[i]);
+    typename V::Floats half[H][Q];
+    for (int q = 0; q < Q; ++q) {
+      typename V::Floats column[P], out[H];
+      for (int p = 0; p < P; ++p) column[p] = V::load(points + (p * Q + q) * point_stride + c);
+      to_pixels<V, H>(column, out);
+      for (int y = 0; y < H; ++y) half[y][q] = out[y];
+    }
+    for (int y = 0; y < H; ++y) {
+      typename V::Floats row[Q], out[W];
+      for (int q = 0; q < Q; ++q) row[q] = half[y][q];
+      to_pixels<V, W>(row, out);
+      for (int x = 0; x < W; ++x) V::store(image + (y * W + x) * pixel_stride + c, out[x]);
+    }
   }
 }
 
