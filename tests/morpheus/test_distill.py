@@ -19,8 +19,10 @@ from neuralcpm_bridge.initial import initial_state
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import CellState
 from training.distilled import write_distilled
-from training.export import export
+from training.export import export, hamiltonian_from_artifact
+from training.export.artifact import weights_of
 from training.hamiltonians import Contact, Hamiltonian, Surface, Symbolic, VolumeFunction, make_preset
+from training.verify import verify_backends
 
 from ..strategies import random_state
 
@@ -32,15 +34,16 @@ def data_for(artifact: Artifact, states: int = 6, cells: int = 12, side: int = 3
     )
 
 
-def shaped_model(path: Path) -> Artifact:
+def shaped_model(path: Path, boundary: str = "periodic") -> Artifact:
     """Contacts, a volume energy that is no parabola, and surfaces."""
+    periodic = boundary == "periodic"
 
     def tensor(values: object) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.float64)
 
     symbolic = Symbolic(
-        contact=Contact(tensor([[0, 4, 3], [4, 2, 5], [3, 5, 2]])),
-        surface=Surface(tensor([0, 0.1, 0.05]), tensor([0, 18, 20])),
+        contact=Contact(tensor([[0, 4, 3], [4, 2, 5], [3, 5, 2]]), periodic=periodic),
+        surface=Surface(tensor([0, 0.1, 0.05]), tensor([0, 18, 20]), periodic=periodic),
         volume_function=VolumeFunction(
             center=tensor([0, 40, 50]),
             low=tensor([0, 5, 5]),
@@ -49,7 +52,19 @@ def shaped_model(path: Path) -> Artifact:
             stiffness=tensor([0, 0.5, 0.5]),
         ),
     )
-    return export(Hamiltonian(("medium", "A", "B"), symbolic), path)
+    return export(Hamiltonian(("medium", "A", "B"), symbolic, boundary=boundary), path)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "free"])
+def test_every_back_end_knows_the_distilled_terms(boundary: str, tmp_path: Path) -> None:
+    artifact = shaped_model(tmp_path / "shaped.onnx", boundary)
+    rng = np.random.default_rng(2)
+    states = [random_state(rng, (14, 17), 8) for _ in range(4)]  # volumes below, within and above the function's range
+    report = verify_backends(artifact, states, 200, seed=0)
+    assert report["ok"]
+    assert max(entry["max_abs_error"] for entry in report["backends"].values()) < 1e-8
+    again = weights_of(hamiltonian_from_artifact(artifact))
+    assert all(np.array_equal(again[name], value) for name, value in artifact.weights.items())
 
 
 @pytest.mark.parametrize("periodic", [True, False])
