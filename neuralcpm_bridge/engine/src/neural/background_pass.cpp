@@ -78,24 +78,19 @@ void Incremental::run(const Convolution& job, int outputs) const {
   kernels_.convolve(job);
 }
 
-// out += convolution of `in`, both over the frame.
-void Incremental::convolve(const Pass& pass, const Packed& weights, const float* in, const Rect& rect, float* out) const {
+// out += (with a bias: out = bias +) convolution of `in`, both over the frame.
+void Incremental::convolve(const Pass& pass, const Packed& weights, const float* in, const Rect& rect, float* out,
+                           const std::vector<float>* bias) const {
   if (rect.empty()) return;
   const int rows = rect.y.size(), columns = rect.x.size();
   run({in + pass.at(weights.in_stride, rect.y.lo, rect.x.lo), pass.pitch(weights.in_stride), weights.inputs,
        weights.in_stride, out + pass.at(weights.out_stride, rect.y.lo, rect.x.lo), pass.pitch(weights.out_stride),
-       weights.out_stride, rows, columns, -1, rows + 1, -1, columns + 1, weights.weights.data()},
+       weights.out_stride, rows, columns, -1, rows + 1, -1, columns + 1, weights.weights.data(),
+       bias != nullptr, bias ? bias->data() : nullptr},
       weights.outputs);
 }
 
 namespace {
-
-void fill_bias(const Pass& pass, const Rect& rect, const std::vector<float>& bias, float* to) {
-  const int channels = int(bias.size());
-  for (int y = rect.y.lo; y < rect.y.hi; ++y)
-    for (int x = rect.x.lo; x < rect.x.hi; ++x)
-      std::memcpy(to + pass.at(channels, y, x), bias.data(), sizeof(float) * channels);
-}
 
 void fill_border_bias(const Pass& pass, const Rect& rect, const std::vector<float>& biases, float* to) {
   const int channels = int(biases.size()) / kBorderClasses;
@@ -146,8 +141,7 @@ void Incremental::background_phi(Pass& pass) {
     load(pass, background_[0].phi.data(), width, rect, pass.phi);
     return;
   }
-  fill_bias(pass, rect, pass.plan->second_phi_bias, pass.p);
-  convolve(pass, pass.plan->second_phi, pass.q, rect, pass.p);
+  convolve(pass, pass.plan->second_phi, pass.q, rect, pass.p, &pass.plan->second_phi_bias);
   const std::ptrdiff_t at = pass.at(width, rect.y.lo, rect.x.lo);
   kernels_.silu({rect.y.size(), rect.x.size() * width}, pass.p + at, pass.pitch(width), pass.phi + at, pass.pitch(width));
 }
@@ -165,8 +159,8 @@ void Incremental::sum_cells(Pass& pass) {
     for (int i = 0; i < rect.x.size() * width; ++i) pass.sum[row + i] = background_counts * pass.phi[row + i];
   }
   for (const Candidate& cell : proposal_.candidates) {
-    const Rect part = frame.locate(dilated(cell.support, 2, pass.plan->grid)) & rect;
-    if (cell.support.empty() || part.empty()) continue;
+    const Rect part = cell.at.reached & rect;
+    if (part.empty()) continue;
     const View phi = cell.phi.data ? View{cell.phi.data, cell.phi.pitch} : view(pass, cell, kPhi, {}, part, proposal_.scratch[0].data());
     kernels_.add({part.y.size(), part.x.size() * width}, phi.data, phi.pitch,
                  pass.sum + pass.at(width, part.y.lo, part.x.lo), pass.pitch(width));
@@ -199,21 +193,17 @@ void Incremental::background_psi(Pass& pass) {
   fill_padding(pass, pass.g, width, around);
   pass.out = arena.take<float>(std::size_t(area) * width);
   if (pass.layer == 0) {
-    load_fixed(pass, plan_.skip, cache.skip_fixed, out, pass.out);
-    for (int y = out.y.lo; y < out.y.hi; ++y)
-      for (int x = out.x.lo; x < out.x.hi; ++x)
-        for (int c = 0; c < width; ++c) pass.out[pass.at(width, y, x) + c] += plan.second_psi_bias[c];
-  } else {
-    fill_bias(pass, out, plan.second_psi_bias, pass.out);
-    const std::ptrdiff_t in_at = pass.at(inputs, out.y.lo, out.x.lo), out_at = pass.at(width, out.y.lo, out.x.lo);
-    if (plan.skip.empty()) {
-      kernels_.add({out.y.size(), out.x.size() * width}, pass.h + in_at, pass.pitch(inputs), pass.out + out_at, pass.pitch(width));
-    } else {
-      kernels_.mix_channels({pass.h + in_at, pass.pitch(inputs), plan.inputs, inputs, pass.out + out_at, pass.pitch(width), width,
-                             out.y.size(), out.x.size(), 0, 0, 0, 0, plan.skip.weights.data()});
-    }
+    load_fixed(pass, plan_.skip, cache.skip_fixed, out, pass.out);  // with the biases
+    convolve(pass, plan.second_psi, pass.g, out, pass.out);
+    return;
   }
-  convolve(pass, plan.second_psi, pass.g, out, pass.out);
+  convolve(pass, plan.second_psi, pass.g, out, pass.out, &plan.second_psi_bias);
+  const std::ptrdiff_t in_at = pass.at(inputs, out.y.lo, out.x.lo), out_at = pass.at(width, out.y.lo, out.x.lo);
+  if (plan.skip.empty())
+    kernels_.add({out.y.size(), out.x.size() * width}, pass.h + in_at, pass.pitch(inputs), pass.out + out_at, pass.pitch(width));
+  else
+    kernels_.mix_channels({pass.h + in_at, pass.pitch(inputs), plan.inputs, inputs, pass.out + out_at, pass.pitch(width), width,
+                           out.y.size(), out.x.size(), 0, 0, 0, 0, plan.skip.weights.data()});
 }
 
 void Incremental::accept_background(const Pass& pass) {

@@ -4,14 +4,6 @@
 namespace ncpm::neural {
 namespace {
 
-Span live_span(const FrameAxis& axis, Interval in, Interval out_support, Span out) {
-  if (axis.whole) {  // all the way round: the ring repeats live sites
-    const Span all = axis.locate(out_support);
-    if (all.lo == axis.exists.lo && all.hi == axis.exists.hi) return axis.exists;
-  }
-  return axis.locate(in) & out.grown(1) & axis.exists;
-}
-
 Span aligned_out(Span part, Span whole, int pool) {  // to the pooling blocks, which start at whole.lo
   if (pool == 1 || part.empty()) return part;
   return {whole.lo + (part.lo - whole.lo) / pool * pool, whole.lo + (part.hi - whole.lo + pool - 1) / pool * pool};
@@ -26,20 +18,23 @@ int run_in(Interval tile, const FrameAxis& axis, Span span) {
 
 }  // namespace
 
-Rect live_input(const Frame& frame, const Box& in, const Box& out_support, const Rect& out) {
-  return {live_span(frame.y, in.y, out_support.y, out.y), live_span(frame.x, in.x, out_support.x, out.x)};
-}
-
-void clear_around(const Pass& pass, float* image, int channels, const Rect& need, const Rect& live) {
+void clear_around(const Pass& pass, float* image, const Packed& convolution, const Rect& need, const Rect& live) {
+  const int channels = convolution.in_stride;
+  // Kernels leave out rows beyond those that share a block with a live one, and up to two columns on either side.
+  constexpr int kBlockRows = 3, kSkippedColumns = 2;
+  const Span rows = need.y & live.y.grown(kBlockRows);
+  const bool ring = pass.frame.x.whole && live.x == pass.frame.x.exists;  // not dead, but filled later
+  const bool skipped = !ring && live.x.lo - need.x.lo <= kSkippedColumns && need.x.hi - live.x.hi <= kSkippedColumns;
+  const Span columns = skipped && skips_columns(channels, convolution.out_stride) ? live.x & need.x : need.x;
   const auto clear = [&](int y, int from, int to) {
     if (to > from) std::memset(image + pass.at(channels, y, from), 0, sizeof(float) * channels * (to - from));
   };
-  for (int y = need.y.lo; y < need.y.hi; ++y) {
-    if (y < live.y.lo || y >= live.y.hi || live.x.empty()) {
-      clear(y, need.x.lo, need.x.hi);
+  for (int y = rows.lo; y < rows.hi; ++y) {
+    if (y < live.y.lo || y >= live.y.hi) {
+      clear(y, columns.lo, columns.hi);
     } else {
-      clear(y, need.x.lo, std::min(live.x.lo, need.x.hi));
-      clear(y, std::max(live.x.hi, need.x.lo), need.x.hi);
+      clear(y, columns.lo, std::min(live.x.lo, columns.hi));
+      clear(y, std::max(live.x.hi, columns.lo), columns.hi);
     }
   }
 }
@@ -105,7 +100,7 @@ void Incremental::convolve_cell(const Pass& pass, const Packed& weights, float* 
   const bool round_x = frame.x.whole && live.x.size() == frame.x.axis.size;
   const Rect valid{round_y ? live.y.grown(1) : live.y, round_x ? live.x.grown(1) : live.x};
   const Rect read{round_y ? valid.y : rect.y.grown(1), round_x ? valid.x : rect.x.grown(1)};
-  clear_around(pass, in, channels, read, live);
+  clear_around(pass, in, weights, read, live);
   if (round_y || round_x)
     fill_padding(pass, in, channels, {round_y ? read.y : read.y & frame.y.exists, round_x ? read.x : read.x & frame.x.exists});
   run({in + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels), weights.inputs, channels, out.data, out.pitch,
@@ -121,10 +116,9 @@ static void clear(Patch& patch) {
 // X and Y of a cell in layers > 0: convolutions of its input.
 void Incremental::cell_first(Pass& pass, Candidate& cell) {
   const LayerPlan& plan = *pass.plan;
-  const Box reached = dilated(cell.support, 1, plan.grid);
-  const Rect rect = pass.frame.locate(reached) & pass.frame.first();
+  const Rect rect = cell.at.near & pass.frame.first();
   if (rect.empty()) return;
-  const Rect live = live_input(pass.frame, cell.support, reached, rect);
+  const Rect live = pass.frame.live(cell.at.own, cell.at.near, rect);
   const int inputs = padded(plan.inputs);
   float* scratch = proposal_.scratch[0].data();
   cell.x = new_patch(pass, rect, padded(plan.width));
@@ -148,10 +142,9 @@ void Incremental::cell_first(Pass& pass, Candidate& cell) {
 // phi of a cell minus phi of the background.
 void Incremental::cell_phi(Pass& pass, Candidate& cell) {
   const LayerPlan& plan = *pass.plan;
-  const Box near = dilated(cell.support, 1, plan.grid), reached = dilated(near, 1, plan.grid);
-  const Rect rect = pass.frame.locate(reached) & pass.frame.phi();
+  const Rect rect = cell.at.reached & pass.frame.phi();
   if (rect.empty()) return;
-  const Rect live = live_input(pass.frame, near, reached, rect);
+  const Rect live = pass.frame.live(cell.at.near, cell.at.reached, rect);
   const int width = padded(plan.width), pitch = pass.pitch(width);
   float* q = proposal_.scratch[1].data();
   cell.phi = new_patch(pass, rect, width);
@@ -180,17 +173,16 @@ void Incremental::cell_phi(Pass& pass, Candidate& cell) {
 void Incremental::cell_psi(Pass& pass, Candidate& cell) {
   const LayerPlan& plan = *pass.plan;
   const Frame& frame = pass.frame;
-  const Box near = dilated(cell.support, 1, plan.grid), reached = dilated(near, 1, plan.grid);
-  Rect rect = frame.locate(reached) & frame.output();
+  Rect rect = cell.at.reached & frame.output();
   rect = {aligned_out(rect.y, frame.y.y, plan.pool), aligned_out(rect.x, frame.x.y, plan.pool)};
   if (rect.empty()) return;
-  const Rect live = live_input(frame, near, reached, rect);
+  const Rect live = frame.live(cell.at.near, cell.at.reached, rect);
   const int width = padded(plan.width), pitch = pass.pitch(width);
   cell.output_rect = rect;
   cell.output = new_patch(pass, rect, plan.cell_outputs);
   const int out_pitch = cell.output.pitch;
 
-  const Rect own = frame.locate(cell.support) & rect;
+  const Rect own = cell.at.own & rect;
   if (!own.empty() || live.empty()) clear(cell.output);
   if (!own.empty()) {
     float* out = cell.output.data + std::ptrdiff_t(own.y.lo - rect.y.lo) * out_pitch + (own.x.lo - rect.x.lo) * plan.cell_outputs;
@@ -224,7 +216,7 @@ void Incremental::cell_psi(Pass& pass, Candidate& cell) {
 // What is behind psi's first SiLU, for a head that sums it before the last, linear convolution.
 void Incremental::cell_activation(Pass& pass, Candidate& cell) {
   const LayerPlan& plan = *pass.plan;
-  const Rect rect = pass.frame.locate(dilated(cell.support, 1, plan.grid)) & pass.frame.psi();
+  const Rect rect = cell.at.near & pass.frame.psi();
   if (rect.empty()) return;
   const int width = padded(plan.width);
   cell.output_rect = rect;

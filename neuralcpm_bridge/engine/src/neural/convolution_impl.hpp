@@ -20,16 +20,18 @@ struct Blocking {
 // SkipLeft, SkipRight: so many of the outermost input columns on that side are zero: two at the edge of a cell's
 // support, one at the lattice's.
 template <class V, int Group, int Stride, int Rows, int Columns, int SkipLeft, int SkipRight>
-void convolve_block(const Convolution& job, int row, int column, int group) {
+inline void convolve_block(const Convolution& job, int row, int column, int group) {
   constexpr int N = Blocking<V, Group>::vectors;
   const std::ptrdiff_t stride = Stride ? Stride : job.in_stride, in_pitch = job.in_pitch;
   const std::ptrdiff_t out_pitch = job.out_pitch, out_stride = job.out_stride;
   const int in_channels = job.in_channels;
   typename V::Floats sum[Rows][Columns][N];
   float* const out = job.out + row * out_pitch + column * out_stride + group;
-  for (int r = 0; r < Rows; ++r)
-    for (int c = 0; c < Columns; ++c)
-      for (int n = 0; n < N; ++n) sum[r][c][n] = V::fill(0.0f);
+  for (int n = 0; n < N; ++n) {
+    const auto start = job.bias ? V::load(job.bias + group + n * V::lanes) : V::fill(0.0f);
+    for (int r = 0; r < Rows; ++r)
+      for (int c = 0; c < Columns; ++c) sum[r][c][n] = start;
+  }
   if (!job.fresh)
     for (int r = 0; r < Rows; ++r)
       for (int c = 0; c < Columns; ++c)
@@ -79,7 +81,15 @@ void convolve_block(const Convolution& job, int row, int column, int group) {
       for (int n = 0; n < N; ++n) V::store(out + r * out_pitch + c * out_stride + n * V::lanes, sum[r][c][n]);
 }
 
-using BlockKernel = void (*)(const Convolution&, int row, int column, int group);
+// All full blocks from `row` on; returns the first row left over.
+template <class V, int Group, int Stride, int Rows, int Columns, int SkipLeft, int SkipRight>
+int convolve_blocks(const Convolution& job, int row, int column, int group) {
+  for (; row + Rows <= job.rows; row += Rows)
+    convolve_block<V, Group, Stride, Rows, Columns, SkipLeft, SkipRight>(job, row, column, group);
+  return row;
+}
+
+using BlockKernel = int (*)(const Convolution&, int row, int column, int group);
 
 constexpr int kMaxColumns = 6, kMaxRows = 4;
 
@@ -105,7 +115,7 @@ struct BlockTable {
   void fill_skips() {
     // Rare strides read the zeros.
     kernel[Rows - 1][Columns - 1][Left][Right] =
-        convolve_block<V, Group, Stride, Rows, Columns, Stride ? Left : 0, Stride ? Right : 0>;
+        convolve_blocks<V, Group, Stride, Rows, Columns, Stride ? Left : 0, Stride ? Right : 0>;
     if constexpr (Right + 1 < kSkips) fill_skips<Rows, Columns, Left, Right + 1>();
     else if constexpr (Left + 1 < kSkips) fill_skips<Rows, Columns, Left + 1, 0>();
   }
@@ -123,8 +133,7 @@ void convolve_group(const Convolution& job, int group) {
     const int rows_at_once = table.most_rows(columns);
     for (int row = 0; row < job.rows;) {
       const int rows = smaller(rows_at_once, job.rows - row);
-      table.kernel[rows - 1][columns - 1][left][right](job, row, column, group);
-      row += rows;
+      row = table.kernel[rows - 1][columns - 1][left][right](job, row, column, group);
     }
     column += columns;
   }
@@ -151,8 +160,10 @@ void mix_block(const Convolution& job, const float* in, float* out, int group) {
   constexpr int N = Blocking<V, Group>::vectors;
   const std::ptrdiff_t in_stride = job.in_stride, out_stride = job.out_stride;
   typename V::Floats sum[Pixels][N];
-  for (int p = 0; p < Pixels; ++p)
-    for (int n = 0; n < N; ++n) sum[p][n] = V::fill(0.0f);
+  for (int n = 0; n < N; ++n) {
+    const auto start = job.bias ? V::load(job.bias + group + n * V::lanes) : V::fill(0.0f);
+    for (int p = 0; p < Pixels; ++p) sum[p][n] = start;
+  }
   if (!job.fresh)
     for (int p = 0; p < Pixels; ++p)
       for (int n = 0; n < N; ++n) sum[p][n] = V::load(out + p * out_stride + n * V::lanes);

@@ -103,4 +103,23 @@ Span FrameAxis::locate(Interval sites) const {
   return exists;
 }
 
+FrameAxis::Place FrameAxis::place(Interval sites) const {
+  if (sites.length == 0) return {};
+  Span own{sites.start - origin, sites.start - origin + sites.length};
+  if (axis.circular) {
+    // The interval shows in the frame at one of three places; at several, or all the way round, the slow way.
+    const int lo = wrapped(own.lo, axis.size);
+    int shown = 0;
+    for (const int start : {lo - axis.size, lo, lo + axis.size}) {
+      const Span there{start, start + sites.length};
+      if ((there.grown(2) & exists).empty()) continue;
+      own = there;
+      ++shown;
+    }
+    if (shown == 0) return {};
+    if (whole || shown > 1) return {locate(sites), locate(dilated(sites, 1, axis)), locate(dilated(sites, 2, axis))};
+  }
+  return {own & exists, own.grown(1) & exists, own.grown(2) & exists};
+}
+
 }  // namespace ncpm::neural

@@ -6,6 +6,8 @@
 namespace ncpm::neural {
 
 inline int wrapped(int value, int size) {
+  if (value >= 0 && value < size) return value;
+  if (value < 0 && value >= -size) return value + size;  // the usual cases without a division
   value %= size;
   return value < 0 ? value + size : value;
 }
@@ -17,6 +19,7 @@ struct Span {
   bool empty() const { return hi <= lo; }
   Span grown(int by) const { return {lo - by, hi + by}; }
 };
+inline bool operator==(Span a, Span b) { return a.lo == b.lo && a.hi == b.hi; }
 inline Span operator&(Span a, Span b) { return {std::max(a.lo, b.lo), std::min(a.hi, b.hi)}; }
 
 struct Rect {
@@ -99,10 +102,21 @@ struct FrameAxis {
   FrameAxis() = default;
   FrameAxis(Interval changed, Axis axis, int pool);
 
+  // Local positions of an interval and of it dilated by one and two.
+  struct Place {
+    Span own, near, reached;
+  };
+  Place place(Interval sites) const;
   // Local positions of these sites within `exists` (their hull, where the interval leaves and re-enters).
   Span locate(Interval sites) const;
   int site(int local) const { return axis.circular ? wrapped(origin + local, axis.size) : origin + local; }
   Interval sites(Span local) const { return {site(local.lo), local.size()}; }
+};
+
+// Where a cell's quantities differ from the background's, in a frame: its input, what one convolution makes of
+// it, what two make of it. Hulls, within the sites that exist.
+struct Footprint {
+  Rect own, near, reached;
 };
 
 struct Frame {
@@ -119,7 +133,17 @@ struct Frame {
   Rect psi() const { return {y.t, x.t}; }
   Rect output() const { return {y.y, x.y}; }
   Box out() const { return {y.out, x.out}; }
-  Rect locate(const Box& box) const { return {y.locate(box.y), x.locate(box.x)}; }
+  Footprint footprint(const Box& box) const {
+    const FrameAxis::Place v = y.place(box.y), u = x.place(box.x);
+    return {{v.own, u.own}, {v.near, u.near}, {v.reached, u.reached}};
+  }
+  // The part of `differing` that a convolution to `rect` reads; `reached` is what the convolution makes of it all.
+  Rect live(const Rect& differing, const Rect& reached, const Rect& rect) const {
+    const auto along = [](const FrameAxis& a, Span in, Span to, Span out) {
+      return a.whole && to == a.exists ? a.exists : in & out.grown(1);  // all the way round: the ring repeats it
+    };
+    return {along(y, differing.y, reached.y, rect.y), along(x, differing.x, reached.x, rect.x)};
+  }
   // The sites that convolutions on `rect` read. Where an axis is whole, its ring repeats its far end.
   Rect inputs_of(const Rect& rect) const {
     return {y.whole ? y.exists : rect.y.grown(1) & y.exists, x.whole ? x.exists : rect.x.grown(1) & x.exists};

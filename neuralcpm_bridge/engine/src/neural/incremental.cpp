@@ -176,6 +176,7 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
       copy_shared(pass.frame.sites(exists), pass.h + pass.at(inputs, exists.y.lo, exists.x.lo), pass.pitch(inputs), fresh.at,
                   fresh.data, fresh.pitch, inputs, plan.grid);
     }
+    for (Candidate& cell : p.candidates) cell.at = pass.frame.footprint(cell.support);
     background_first(pass);
     background_phi(pass);
     if (plan.compact) compact_first_and_phi(pass);

@@ -41,6 +41,7 @@ struct View {
 struct Candidate {
   std::int32_t id;
   Box support;  // where its input of this layer differs from the background's (hull)
+  Footprint at;  // of the support in the frame of this layer
   Patch input, x, y, phi, output;
   Rect output_rect;  // of `output` in the frame, before pooling
 };
@@ -123,7 +124,8 @@ class Incremental {
   void load(const Pass& pass, const float* cache, int channels, const Rect& rect, float* to) const;
   void store(const Pass& pass, const float* from, int channels, const Rect& rect, float* cache) const;
   void load_fixed(const Pass& pass, const PixelTable& table, const Array<std::int32_t>& cache, const Rect& rect, float* to);
-  void convolve(const Pass& pass, const Packed& weights, const float* in, const Rect& rect, float* out) const;
+  void convolve(const Pass& pass, const Packed& weights, const float* in, const Rect& rect, float* out,
+                const std::vector<float>* bias = nullptr) const;
   void background_first(Pass& pass);
   void background_phi(Pass& pass);
   void sum_cells(Pass& pass);
@@ -189,10 +191,7 @@ void for_reached(const Frame& frame, const Flip& flip, int taps, const Rect& rec
 
 // Pads: zeros outside the lattice, or the far end where a circular axis is recomputed as a whole.
 void fill_padding(const Pass& pass, float* image, int channels, const Rect& need);
-// Zeros in `need` outside `live`.
-void clear_around(const Pass& pass, float* image, int channels, const Rect& need, const Rect& live);
-// Where the input of a 3x3 convolution differs from zero and is needed for `out`, given the hulls of the
-// cell's differences in input and output.
-Rect live_input(const Frame& frame, const Box& in, const Box& out_support, const Rect& out);
+// Zeros in `need` outside `live`, as far as a convolution reads them.
+void clear_around(const Pass& pass, float* image, const Packed& convolution, const Rect& need, const Rect& live);
 
 }  // namespace ncpm::neural

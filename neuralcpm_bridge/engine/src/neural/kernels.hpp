@@ -13,9 +13,9 @@ namespace ncpm::neural {
 inline constexpr int kChannelBlock = 8;
 inline int padded(int channels) { return (channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock; }
 
-// out += 3x3 convolution of `in`, or out = where nothing is there yet. `in` points at the pixel under the first output pixel; its neighbours are
-// read too, but only rows and columns of [live_y), [live_x) may differ from zero, and reading is kept to them
-// where that saves work. Pixels read outside them must be zero.
+// out += 3x3 convolution of `in`, or out = where nothing is there yet. `in` points at the pixel under the first
+// output pixel; its neighbours are read too, but only rows and columns of [live_y), [live_x) may differ from
+// zero, and reading is kept to them where that saves work. Pixels read outside them must be zero.
 struct Convolution {
   const float* in;
   int in_pitch;
@@ -27,7 +27,13 @@ struct Convolution {
   int live_y0, live_y1, live_x0, live_x1;  // relative to the first output pixel
   const float* weights;                    // as pack (packing.cpp) lays them out
   bool fresh = false;                      // out = instead of out +=
+  const float* bias = nullptr;             // what a fresh output starts from, padded; null: zero
 };
+
+// Whether dead columns, up to two on a side, are never read by a convolution between so many (padded) channels.
+inline bool skips_columns(int in_stride, int out_stride) {
+  return (in_stride == 8 && out_stride == 8) || ((in_stride == 16 || in_stride == 32) && out_stride % 16 == 0);
+}
 
 struct Window {
   int rows, row_floats;  // row_floats = columns * padded channels
@@ -56,11 +62,12 @@ struct Kernels {
   void (*from_fixed)(Window, const std::int32_t* in, int in_pitch, float step, float* out, int out_pitch);
   // out += in
   void (*add)(Window, const float* in, int in_pitch, float* out, int out_pitch);
-  // energy[row][column] = Σ over channels weight · (SiLU(base + delta) - activation)
-  void (*site_energies)(int rows, int columns, int channels, const float* base, const float* activation,
-                        int base_pitch, const float* delta, int delta_pitch, const float* weight, float* energy,
-                        int energy_pitch);
+  // energy[row][column] = Σ over channels weight · (SiLU(base + delta) - activation); returns their fixed_sum.
+  std::int64_t (*site_energies)(int rows, int columns, int channels, const float* base, const float* activation,
+                                int base_pitch, const float* delta, int delta_pitch, const float* weight, float* energy,
+                                int energy_pitch);
   // Σ of the values, each rounded to a multiple of 2^-32: integers, so the order of summation is immaterial.
+  // May read (not use) up to three values behind a row.
   std::int64_t (*fixed_sum)(int rows, int columns, const float* values, int pitch);
   // The same for every channel: sums[channel] += sign · Σ over pixels.
   void (*add_fixed)(int rows, int columns, int channels, const float* values, int pitch, int sign, std::int64_t* sums);

@@ -21,22 +21,21 @@ double LocalHead::propose(Proposal& proposal, const Pass& pass, const Cells& cel
   const int hidden = plan_.cell_head.hidden.out_stride, pitch = columns * hidden;
   const auto image = [&] { return proposal.arena.take<float>(std::size_t(rows) * pitch); };
   const auto hidden_layer = [&](const SiteHead& head, float* to) {
-    for (int i = 0; i < rows * columns; ++i) std::memcpy(to + std::size_t(i) * hidden, head.hidden_bias.data(), sizeof(float) * hidden);
     kernels_.mix_channels({pass.out + pass.at(width, rect.y.lo, rect.x.lo), pass.pitch(width), pass.plan->width, width, to, pitch,
-                           hidden, rows, columns, 0, 0, 0, 0, head.hidden.weights.data()});
+                           hidden, rows, columns, 0, 0, 0, 0, head.hidden.weights.data(), true, head.hidden_bias.data()});
   };
   // The background by its own head.
   float *base = image(), *activation = image(), *nothing = image();
   hidden_layer(plan_.background_head, base);
   std::memset(nothing, 0, sizeof(float) * rows * pitch);
   pending_background_ = {pass.frame.sites(rect), proposal.arena.take<float>(std::size_t(rows) * columns), 1, columns};
-  kernels_.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch, plan_.background_head.out.data(),
-                         pending_background_.data, columns);
+  pending_ = kernels_.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch, plan_.background_head.out.data(),
+                                    pending_background_.data, columns);
   float* before = proposal.arena.take<float>(std::size_t(rows) * columns);
   const Grid& grid = pass.plan->grid;
   copy_shared(pending_background_.at, before, columns, {{0, grid.y.size}, {0, grid.x.size}}, background_energy_.data(),
               grid.x.size, 1, grid);
-  pending_ = kernels_.fixed_sum(rows, columns, pending_background_.data, columns) - kernels_.fixed_sum(rows, columns, before, columns);
+  pending_ -= kernels_.fixed_sum(rows, columns, before, columns);
 
   // The cells relative to the background by theirs.
   hidden_layer(plan_.cell_head, base);
@@ -49,16 +48,15 @@ double LocalHead::propose(Proposal& proposal, const Pass& pass, const Cells& cel
     if (!plan_.head_fused) {
       change.pitch = length * hidden;
       change.data = proposal.arena.take<float>(std::size_t(height) * change.pitch);
-      std::memset(change.data, 0, sizeof(float) * height * change.pitch);
       kernels_.mix_channels({cell.output.data, cell.output.pitch, pass.plan->width, width, change.data, change.pitch, hidden, height, length,
-                             0, 0, 0, 0, plan_.cell_head.hidden.weights.data()});
+                             0, 0, 0, 0, plan_.cell_head.hidden.weights.data(), true});
     }
     const std::ptrdiff_t at = std::ptrdiff_t(part.y.lo - rect.y.lo) * pitch + (part.x.lo - rect.x.lo) * hidden;
     Patch energies{cell.output.at, proposal.arena.take<float>(std::size_t(height) * length), 1, length};
-    kernels_.site_energies(height, length, hidden, base + at, activation + at, pitch, change.data, change.pitch,
-                           plan_.cell_head.out.data(), energies.data, length);
+    pending_ += kernels_.site_energies(height, length, hidden, base + at, activation + at, pitch, change.data, change.pitch,
+                                       plan_.cell_head.out.data(), energies.data, length);
     const View old = view_of(cells, pass, cell.id, kEnergy, {}, part, proposal.scratch[0].data());
-    pending_ += kernels_.fixed_sum(height, length, energies.data, length) - kernels_.fixed_sum(height, length, old.data, old.pitch);
+    pending_ -= kernels_.fixed_sum(height, length, old.data, old.pitch);
     proposal.writes.push_back({cell.id, pass.layer, kEnergy, energies});
   }
   return double(pending_) * kFixedUnit;

@@ -20,15 +20,15 @@ struct Release {
 };
 
 template <class T>
-class Array {  // zero-initialised, aligned to cache lines
+class Array {  // zero-initialised, aligned to cache lines, with some more readable memory behind it
  public:
   Array() = default;
   explicit Array(std::size_t size) : size_(size) {
     if (size == 0) return;
-    data_.reset(static_cast<T*>(::operator new(rounded_up(size * sizeof(T)), std::align_val_t(kAlignment))));
+    data_.reset(static_cast<T*>(::operator new(rounded_up(size * sizeof(T)) + kAlignment, std::align_val_t(kAlignment))));
     clear();
   }
-  void clear() { if (size_) std::memset(static_cast<void*>(data_.get()), 0, size_ * sizeof(T)); }
+  void clear() { if (size_) std::memset(static_cast<void*>(data_.get()), 0, rounded_up(size_ * sizeof(T)) + kAlignment); }
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
   T& operator[](std::size_t i) { return data_.get()[i]; }

@@ -187,7 +187,9 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
     if (i == 0) {
       x = pixel_table(model, first_phi_map, x_biases);
       y = pixel_table(model, first_psi_map, y_biases);
-      skip = pixel_table(model, skip_path, std::vector<std::vector<double>>(kBorderClasses, skip_path.bias));
+      std::vector<double> output_bias = skip_path.bias;
+      for (int c = 0; c < width; ++c) output_bias[c] += psi1.bias[c];
+      skip = pixel_table(model, skip_path, std::vector<std::vector<double>>(kBorderClasses, output_bias));
       cell_skip = pixel_table(model, cell_skip_path, std::vector<std::vector<double>>(kBorderClasses, cell_skip_path.bias));
     } else {
       layer.first_phi = pack(first_phi_map);

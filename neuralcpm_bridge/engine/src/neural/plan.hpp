@@ -84,7 +84,7 @@ struct LayerPlan {
   std::vector<float> second_phi_bias;
   Packed shared;  // psi0's part on the sum over cells ∘ mix; its biases are in Y
   Packed second_psi;  // of the background
-  std::vector<float> second_psi_bias;  // with the skip path's (not in layer 0)
+  std::vector<float> second_psi_bias;  // with the skip path's (in layer 0 the pixel table has both)
   Packed cell_second_psi;  // of a cell: fused with the head's first layer where that saves work
   Packed skip, cell_skip;  // empty: identity (and in layer 0, where the skip path is in the pixel tables)
   int cell_outputs = 0;    // channels of what a cell hands on, padded
