@@ -13,36 +13,41 @@ constexpr int larger(int a, int b) { return a > b ? a : b; }
 template <class V, int Group>
 struct Blocking {
   static constexpr int vectors = Group / V::lanes;
-  static constexpr int registers = 12;
+  static constexpr int registers = vectors == 1 ? 10 : 12;  // one vector per pixel keeps three weights as well
   static constexpr int pixels = registers / vectors > 0 ? registers / vectors : 1;
 };
 
 // SkipLeft, SkipRight: so many of the outermost input columns on that side are zero: two at the edge of a cell's
 // support, one at the lattice's.
 template <class V, int Group, int Stride, int Rows, int Columns, int SkipLeft, int SkipRight>
-inline void convolve_block(const Convolution& job, int row, int column, int group) {
+__attribute__((always_inline)) inline void convolve_block(const Convolution& job, int row, int column, int group) {
   constexpr int N = Blocking<V, Group>::vectors;
   const std::ptrdiff_t stride = Stride ? Stride : job.in_stride, in_pitch = job.in_pitch;
   const std::ptrdiff_t out_pitch = job.out_pitch, out_stride = job.out_stride;
   const int in_channels = job.in_channels;
-  typename V::Floats sum[Rows][Columns][N];
+  const bool fresh = job.fresh;
   float* const out = job.out + row * out_pitch + column * out_stride + group;
-  for (int n = 0; n < N; ++n) {
-    const auto start = job.bias ? V::load(job.bias + group + n * V::lanes) : V::fill(0.0f);
-    for (int r = 0; r < Rows; ++r)
-      for (int c = 0; c < Columns; ++c) sum[r][c][n] = start;
-  }
-  if (!job.fresh)
-    for (int r = 0; r < Rows; ++r)
-      for (int c = 0; c < Columns; ++c)
-        for (int n = 0; n < N; ++n) sum[r][c][n] = V::load(out + r * out_pitch + c * out_stride + n * V::lanes);
+  typename V::Floats start[N], sum[Rows][Columns][N];
+  for (int n = 0; n < N; ++n) start[n] = job.bias ? V::load(job.bias + group + n * V::lanes) : V::fill(0.0f);
   // Rows of taps that meet live input; the block's first row reads input row `row + ky - 1`.
   const int first = larger(0, job.live_y0 - row - Rows + 2), last = smaller(3, job.live_y1 - row + 1);
+  if (first >= last) {
+    if (fresh)
+      for (int r = 0; r < Rows; ++r)
+        for (int c = 0; c < Columns; ++c)
+          for (int n = 0; n < N; ++n) V::store(out + r * out_pitch + c * out_stride + n * V::lanes, start[n]);
+    return;
+  }
+  for (int r = 0; r < Rows; ++r)
+    for (int c = 0; c < Columns; ++c)
+      for (int n = 0; n < N; ++n) sum[r][c][n] = start[n];
   const float* weights = job.weights + (std::size_t(group) * 3 + first * Group) * 3 * in_channels;
-  for (int ky = first; ky < last; ++ky) {
-    const float* in = job.in + (row + ky - 1) * in_pitch + column * stride;
+  const float* in = job.in + (row + first - 1) * in_pitch + column * stride;
+  int ky = first;  // loops that run at least once leave the sums in registers all the way
+  do {
     if constexpr (Group == 8) {  // an input is broadcast once and used for its three taps
-      for (int i = 0; i < in_channels; ++i, weights += 3 * Group) {
+      int i = 0;
+      do {
         typename V::Floats w[3][N];
         for (int kx = 0; kx < 3; ++kx)
           for (int n = 0; n < N; ++n) w[kx][n] = V::load(weights + kx * Group + n * V::lanes);
@@ -56,11 +61,13 @@ inline void convolve_block(const Convolution& job, int row, int column, int grou
               if (const int c = x + 1 - kx; c >= 0 && c < Columns)
                 for (int n = 0; n < N; ++n) sum[r][c][n] = V::fma(value, w[kx][n], sum[r][c][n]);
           }
-      }
+        weights += 3 * Group;
+      } while (++i < in_channels);
     } else {  // wide pixels: one tap at a time leaves the registers to the sums
 #pragma GCC unroll 3
-      for (int kx = 0; kx < 3; ++kx)
-        for (int i = 0; i < in_channels; ++i, weights += Group) {
+      for (int kx = 0; kx < 3; ++kx) {
+        int i = 0;
+        do {
           typename V::Floats w[N];
           for (int n = 0; n < N; ++n) w[n] = V::load(weights + n * V::lanes);
 #pragma GCC unroll 8
@@ -73,12 +80,24 @@ inline void convolve_block(const Convolution& job, int row, int column, int grou
 #pragma GCC unroll 4
               for (int n = 0; n < N; ++n) sum[r][c][n] = V::fma(value, w[n], sum[r][c][n]);
             }
-        }
+          weights += Group;
+        } while (++i < in_channels);
+      }
     }
+    in += in_pitch;
+  } while (++ky < last);
+  if (fresh) {
+    for (int r = 0; r < Rows; ++r)
+      for (int c = 0; c < Columns; ++c)
+        for (int n = 0; n < N; ++n) V::store(out + r * out_pitch + c * out_stride + n * V::lanes, sum[r][c][n]);
+  } else {
+    for (int r = 0; r < Rows; ++r)
+      for (int c = 0; c < Columns; ++c)
+        for (int n = 0; n < N; ++n) {
+          float* to = out + r * out_pitch + c * out_stride + n * V::lanes;
+          V::store(to, V::load(to) + sum[r][c][n]);
+        }
   }
-  for (int r = 0; r < Rows; ++r)
-    for (int c = 0; c < Columns; ++c)
-      for (int n = 0; n < N; ++n) V::store(out + r * out_pitch + c * out_stride + n * V::lanes, sum[r][c][n]);
 }
 
 // All full blocks from `row` on; returns the first row left over.
