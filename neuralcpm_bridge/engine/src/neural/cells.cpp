@@ -50,10 +50,11 @@ void Cells::clear() {
   const int count = size();
   cells_.clear();
   tiles_.clear();
+  pool_.clear();
   resize(count);
 }
 
-void Cells::allocate(Cell& cell, Tile* tiles, const Box& room) const {
+void Cells::allocate(Cell& cell, Tile* tiles, const Box& room) {
   cell.room = room;
   cell.rows.assign(room.y.length, 0);
   cell.columns.assign(room.x.length, 0);
@@ -77,8 +78,9 @@ void Cells::allocate(Cell& cell, Tile* tiles, const Box& room) const {
     }
   };
   place(nullptr);
-  cell.memory = Array<float>(floats);
-  place(cell.memory.data());
+  cell.memory = pool_.take(floats);
+  cell.floats = floats;
+  place(cell.memory);
 }
 
 void Cells::make_room(int id, const Box& support) {
@@ -105,6 +107,7 @@ void Cells::make_room(int id, const Box& support) {
     for (int i = 0; i < cell.room.x.length; ++i)
       if (cell.columns[i]) grown.columns[offset(grown.room.x, cell.room.x.start + i, grid.x)] = cell.columns[i];
   }
+  pool_.give_back(cell.memory, cell.floats);
   cell = std::move(grown);
   std::copy(tiles.begin(), tiles.end(), tiles_.begin() + id * grids_.size());
 }
@@ -125,12 +128,6 @@ void Cells::widen_support(int id) {
   const Box before = cells_[id].support;
   fit_support(id);
   cells_[id].support = united(before, cells_[id].support, grids_[0]);
-}
-
-std::size_t Cells::bytes() const {
-  std::size_t total = 0;
-  for (const Cell& cell : cells_) total += sizeof(Cell) + cell.memory.size() * sizeof(float) + grids_.size() * sizeof(Tile);
-  return total;
 }
 
 }  // namespace ncpm::neural

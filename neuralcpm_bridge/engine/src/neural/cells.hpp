@@ -47,6 +47,12 @@ class Cells {
   Box support(int id) const { return cells_[id].support; }  // blocks with pixels of the cell (hull)
   bool has_tiles(int id) const { return !cells_[id].room.empty(); }  // not before it had its first pixel
   int channels(int layer, Field field) const { return channels_[layer][field]; }
+  // Hints that a cell will be looked at.
+  void prefetch(int id) const {
+    __builtin_prefetch(&cells_[id]);
+    __builtin_prefetch(&tiles_[id * grids_.size()]);
+    __builtin_prefetch(reinterpret_cast<const char*>(&tiles_[id * grids_.size()]) + kAlignment);
+  }
   const Tile& tile(int id, int layer) const { return tiles_[id * grids_.size() + layer]; }
 
   // Makes room for a support, keeping the values.
@@ -58,17 +64,16 @@ class Cells {
   // Shrinks the support to the blocks that are occupied.
   void fit_support(int id);
 
-  std::size_t bytes() const;
-
  private:
   struct Cell {
     Box support, room;
     std::vector<std::int32_t> rows, columns;  // pixels per row and column of blocks in `room`
-    Array<float> memory;  // of all its tiles
+    float* memory = nullptr;  // of all its tiles, from the pool
+    std::size_t floats = 0;
   };
   static constexpr int kSlack = 1;  // blocks a cell may grow before its tiles move
 
-  void allocate(Cell& cell, Tile* tiles, const Box& room) const;
+  void allocate(Cell& cell, Tile* tiles, const Box& room);
 
   std::vector<Grid> grids_;
   std::vector<int> pools_;
@@ -76,6 +81,7 @@ class Cells {
   int first_whole_;
   std::vector<Cell> cells_;
   std::vector<Tile> tiles_;  // [cell][layer]
+  Pool pool_;
 };
 
 // Copies what two boxes of one grid share; `channels` 4-byte numbers per pixel, rows contiguous.

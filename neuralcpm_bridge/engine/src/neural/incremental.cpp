@@ -121,6 +121,7 @@ void Incremental::find_candidates() {
     reach = dilated(reach, 2, grid);
   }
   bins_.near(reach, near_);
+  for (const std::int32_t id : near_) cells_.prefetch(id);
   p.candidates.clear();
   const Flip* flip = p.flip;
   bool arrived = !flip || flip->new_id < first_id_;
@@ -163,7 +164,12 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
   }
   for (Array<float>& array : p.scratch)
     if (array.size() < scratch) array = Array<float>(scratch);
+  if (flip) prefetch_background(p.passes[0]);
   find_candidates();
+  for (Candidate& cell : p.candidates) {
+    cell.at = p.passes[0].frame.footprint(cell.support);
+    if (flip) prefetch_cell(p.passes[0], cell);
+  }
 
   for (Pass& pass : p.passes) {
     const LayerPlan& plan = *pass.plan;
@@ -176,7 +182,8 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
       copy_shared(pass.frame.sites(exists), pass.h + pass.at(inputs, exists.y.lo, exists.x.lo), pass.pitch(inputs), fresh.at,
                   fresh.data, fresh.pitch, inputs, plan.grid);
     }
-    for (Candidate& cell : p.candidates) cell.at = pass.frame.footprint(cell.support);
+    if (pass.layer > 0)
+      for (Candidate& cell : p.candidates) cell.at = pass.frame.footprint(cell.support);
     background_first(pass);
     background_phi(pass);
     if (plan.compact) compact_first_and_phi(pass);

@@ -132,6 +132,10 @@ class Incremental {
   void background_psi(Pass& pass);
   void accept_background(const Pass& pass);
 
+  // prefetch.cpp
+  void prefetch_background(const Pass& pass) const;
+  void prefetch_cell(const Pass& pass, const Candidate& cell) const;
+
   // cell_pass.cpp
   View view(const Pass& pass, const Candidate& cell, Field field, const Patch& fresh, const Rect& rect, float* scratch) {
     return view_of(cells_, pass, cell.id, field, fresh, rect, scratch);

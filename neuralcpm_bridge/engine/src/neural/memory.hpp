@@ -1,43 +1,105 @@
-// Aligned memory: arrays that live as long as the lattice, and an arena that lives as long as a proposal.
+// Aligned memory: arrays that live as long as the lattice, a pool for the cells' tiles, and an arena that lives
+// as long as a proposal.
 #pragma once
 
-#include <cstddef>
 #include <algorithm>
-#include <cstdlib>
+#include <cstddef>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <new>
 #include <vector>
 
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
 namespace ncpm::neural {
 
 inline constexpr std::size_t kAlignment = 64;
+inline constexpr std::size_t kHugePage = std::size_t(1) << 21;
 
 inline std::size_t rounded_up(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 struct Release {
-  void operator()(void* memory) const { ::operator delete(memory, std::align_val_t(kAlignment)); }
+  std::size_t alignment = kAlignment;
+  void operator()(void* memory) const { ::operator delete(memory, std::align_val_t(alignment)); }
 };
 
+// Zero-initialised, aligned to cache lines, with some more readable memory behind it. Large ones ask for huge
+// pages: proposals jump about in them, and every small page would be a miss of its own.
 template <class T>
-class Array {  // zero-initialised, aligned to cache lines, with some more readable memory behind it
+class Array {
  public:
   Array() = default;
   explicit Array(std::size_t size) : size_(size) {
     if (size == 0) return;
-    data_.reset(static_cast<T*>(::operator new(rounded_up(size * sizeof(T)) + kAlignment, std::align_val_t(kAlignment))));
+    const Release release{bytes() >= kHugePage ? kHugePage : kAlignment};
+    void* memory = ::operator new(bytes(), std::align_val_t(release.alignment));
+#if defined(__linux__)
+    if (release.alignment == kHugePage) madvise(memory, bytes(), MADV_HUGEPAGE);
+#endif
+    data_ = std::unique_ptr<T, Release>(static_cast<T*>(memory), release);
     clear();
   }
-  void clear() { if (size_) std::memset(static_cast<void*>(data_.get()), 0, rounded_up(size_ * sizeof(T)) + kAlignment); }
+  void clear() {
+    if (size_) std::memset(static_cast<void*>(data_.get()), 0, bytes());
+  }
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
   T& operator[](std::size_t i) { return data_.get()[i]; }
   const T& operator[](std::size_t i) const { return data_.get()[i]; }
   std::size_t size() const { return size_; }
+  std::size_t bytes() const { return rounded_up(size_ * sizeof(T)) + kAlignment; }
 
  private:
   std::unique_ptr<T, Release> data_;
   std::size_t size_ = 0;
+};
+
+// Blocks of floats cut from a few large pieces; returned blocks are used again for requests of their size.
+class Pool {
+ public:
+  // Zeroed, and readable a little beyond its end.
+  float* take(std::size_t floats) {
+    const std::size_t size = block(floats);
+    std::vector<float*>& free = free_[size];
+    float* memory;
+    if (!free.empty()) {
+      memory = free.back();
+      free.pop_back();
+    } else {
+      if (pieces_.empty() || used_ + size > pieces_.back().size()) {
+        const std::size_t next = pieces_.empty() ? kFirstPiece : std::min(kLargestPiece, 2 * pieces_.back().size());
+        pieces_.emplace_back(std::max(size, next));
+        used_ = 0;
+      }
+      memory = pieces_.back().data() + used_;
+      used_ += size;
+    }
+    std::memset(memory, 0, size * sizeof(float));
+    return memory;
+  }
+
+  void give_back(float* memory, std::size_t floats) {
+    if (memory) free_[block(floats)].push_back(memory);
+  }
+
+  void clear() {
+    pieces_.clear();
+    free_.clear();
+    used_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t kStep = 256;  // floats; sizes that differ less share their blocks
+  static constexpr std::size_t kFirstPiece = std::size_t(1) << 16, kLargestPiece = std::size_t(1) << 21;
+
+  static std::size_t block(std::size_t floats) { return (floats + 16 + kStep - 1) / kStep * kStep; }
+
+  std::vector<Array<float>> pieces_;
+  std::size_t used_ = 0;
+  std::map<std::size_t, std::vector<float*>> free_;
 };
 
 // Hands out uninitialised memory until reset. Keeps what it has, so that a steady state never allocates.
