@@ -10,9 +10,28 @@ Bins::Bins(const Grid& grid) : grid_(grid), bins_(grid) {
   lists_.resize(bins_.sites());
 }
 
+void Bins::Bin::add(std::int32_t id) {
+  if (count < kHeld) held[count++] = id;
+  else more.push_back(id);
+}
+
+void Bins::Bin::remove(std::int32_t id) {
+  for (int i = 0; i < count; ++i)
+    if (held[i] == id) {
+      held[i] = held[--count];
+      if (!more.empty()) {
+        held[count++] = more.back();
+        more.pop_back();
+      }
+      return;
+    }
+  *std::find(more.begin(), more.end(), id) = more.back();
+  more.pop_back();
+}
+
 void Bins::clear() {
-  for (auto& list : lists_) list.clear();
-  everywhere_.clear();
+  for (Bin& bin : lists_) bin = {};
+  everywhere_ = {};
 }
 
 Box Bins::range(const Box& support) const {
@@ -41,27 +60,19 @@ void Bins::visit(const Box& range, Visit visit_bin) {
 void Bins::add(std::int32_t id, const Box& support) {
   if (support.empty()) return;
   const Box bins = range(support);
-  if (bins.y.length * bins.x.length > kMany) everywhere_.push_back(id);
-  else visit(bins, [id](std::vector<std::int32_t>& list) { list.push_back(id); });
+  if (bins.y.length * bins.x.length > kMany) everywhere_.add(id);
+  else visit(bins, [id](Bin& bin) { bin.add(id); });
 }
 
 void Bins::remove(std::int32_t id, const Box& support) {
   if (support.empty()) return;
-  const auto erase = [id](std::vector<std::int32_t>& list) {
-    const auto found = std::find(list.begin(), list.end(), id);
-    *found = list.back();
-    list.pop_back();
-  };
   const Box bins = range(support);
-  if (bins.y.length * bins.x.length > kMany) erase(everywhere_);
-  else visit(bins, erase);
+  if (bins.y.length * bins.x.length > kMany) everywhere_.remove(id);
+  else visit(bins, [id](Bin& bin) { bin.remove(id); });
 }
 
 void Bins::move(std::int32_t id, const Box& from, const Box& to) {
-  if (!from.empty() && !to.empty()) {
-    const Box a = range(from), b = range(to);
-    if (a.y.start == b.y.start && a.y.length == b.y.length && a.x.start == b.x.start && a.x.length == b.x.length) return;
-  }
+  if (!from.empty() && !to.empty() && range(from) == range(to)) return;
   remove(id, from);
   add(id, to);
 }
@@ -69,16 +80,16 @@ void Bins::move(std::int32_t id, const Box& from, const Box& to) {
 void Bins::near(const Box& box, std::vector<std::int32_t>& ids) {
   ids.clear();
   ++query_;
-  const auto take = [&](const std::vector<std::int32_t>& list) {
-    for (const std::int32_t id : list) {
-      if (std::size_t(id) >= seen_.size()) seen_.resize(id + 1, 0);
-      if (seen_[id] == query_) continue;
-      seen_[id] = query_;
-      ids.push_back(id);
-    }
+  const auto take = [&](std::int32_t id) {
+    if (std::size_t(id) >= seen_.size()) seen_.resize(id + 1, 0);
+    if (seen_[id] == query_) return;
+    seen_[id] = query_;
+    ids.push_back(id);
   };
-  take(everywhere_);
-  visit(range(box), take);
+  const Box bins = range(box);
+  visit(bins, [](const Bin& bin) { __builtin_prefetch(&bin); });
+  everywhere_.visit(take);
+  visit(bins, [&](const Bin& bin) { bin.visit(take); });
   std::sort(ids.begin(), ids.end());
 }
 

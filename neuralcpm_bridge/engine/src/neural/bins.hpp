@@ -24,13 +24,29 @@ class Bins {
   static constexpr int kSide = 4;   // blocks across a bin
   static constexpr int kMany = 64;  // a cell in more bins than this is listed as being everywhere
 
+  // One cache line where few cells are near each other, as in most tissues.
+  struct alignas(64) Bin {
+    static constexpr int kHeld = 9;
+    std::int32_t count = 0;
+    std::int32_t held[kHeld];
+    std::vector<std::int32_t> more;
+
+    void add(std::int32_t id);
+    void remove(std::int32_t id);
+    template <class Visit>
+    void visit(Visit visit_id) const {
+      for (int i = 0; i < count; ++i) visit_id(held[i]);
+      for (const std::int32_t id : more) visit_id(id);
+    }
+  };
+
   Box range(const Box& support) const;
   template <class Visit>
   void visit(const Box& range, Visit visit_bin);
 
   Grid grid_, bins_;
-  std::vector<std::vector<std::int32_t>> lists_;
-  std::vector<std::int32_t> everywhere_;
+  std::vector<Bin> lists_;
+  Bin everywhere_;
   std::vector<std::uint32_t> seen_;  // by id: the query that last met it
   std::uint32_t query_ = 0;
 };

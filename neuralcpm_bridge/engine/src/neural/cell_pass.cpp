@@ -179,7 +179,9 @@ void Incremental::cell_psi(Pass& pass, Candidate& cell) {
   const Rect live = frame.live(cell.at.near, cell.at.reached, rect);
   const int width = padded(plan.width), pitch = pass.pitch(width);
   cell.output_rect = rect;
-  cell.output = new_patch(pass, rect, plan.cell_outputs);
+  if (plan.last && plan_.local)  // its head takes it at once
+    cell.output = {frame.sites(rect), proposal_.scratch[2].data(), plan.cell_outputs, rect.x.size() * plan.cell_outputs};
+  else cell.output = new_patch(pass, rect, plan.cell_outputs);
   const int out_pitch = cell.output.pitch;
 
   const Rect own = cell.at.own & rect;

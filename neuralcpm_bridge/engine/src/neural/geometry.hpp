@@ -58,6 +58,9 @@ struct Box {
   bool empty() const { return y.length == 0 || x.length == 0; }
 };
 
+inline bool operator==(const Box& a, const Box& b) {
+  return a.y.start == b.y.start && a.y.length == b.y.length && a.x.start == b.x.start && a.x.length == b.x.length;
+}
 inline Box dilated(const Box& box, int by, const Grid& grid) {
   if (box.empty()) return box;
   return {dilated(box.y, by, grid.y), dilated(box.x, by, grid.x)};

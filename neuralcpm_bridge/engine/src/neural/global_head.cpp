@@ -79,45 +79,48 @@ void GlobalHead::add(const Summed& of, const Patch& patch, bool background, int 
 }
 
 // Puts fresh values in the place of the cached ones, in the pending sums.
-void GlobalHead::replace(Summed& of, const Patch& fresh, bool background, const Cells& cells, int id, Arena& arena) {
+void GlobalHead::replace_background(Summed& of, const Patch& fresh, Arena& arena) {
+  of.pending = fresh;
   if (!fresh.data) return;
-  Patch old{fresh.at, arena.take<float>(std::size_t(fresh.at.y.length) * fresh.at.x.length * of.channels), of.channels,
-            fresh.at.x.length * of.channels};
-  if (background) {
-    copy_shared(old.at, old.data, old.pitch, {{0, of.grid.y.size}, {0, of.grid.x.size}}, of.background.data(),
-                of.grid.x.size * of.channels, of.channels, of.grid);
-    of.pending = fresh;
-    add(of, old, true, -1, pending_);
-  } else if (cells.has_tiles(id)) {
-    const Tile& tile = cells.tile(id, of.layer);
-    std::memset(old.data, 0, sizeof(float) * old.at.y.length * old.pitch);
-    copy_shared(old.at, old.data, old.pitch, {tile.y, tile.x}, tile.field[of.field], tile.pitch(of.field), of.channels, of.grid);
-    add(of, old, false, -1, pending_);
-  }
-  add(of, fresh, background, 1, pending_);
+  const int pitch = fresh.at.x.length * of.channels;
+  const Patch old{fresh.at, arena.take<float>(std::size_t(fresh.at.y.length) * pitch), of.channels, pitch};
+  copy_shared(old.at, old.data, old.pitch, {{0, of.grid.y.size}, {0, of.grid.x.size}}, of.background.data(),
+              of.grid.x.size * of.channels, of.channels, of.grid);
+  add(of, old, true, -1, pending_);
+  add(of, fresh, true, 1, pending_);
 }
 
-double GlobalHead::propose(Proposal& proposal, const Pass& pass, const Cells& cells, double counted) {
+void GlobalHead::replace_cell(const Summed& of, const Patch& fresh, const Cells& cells, int id, Arena& arena) {
+  if (!fresh.data) return;
+  add(of, fresh, false, 1, pending_);
+  if (!cells.has_tiles(id)) return;
+  const Tile& tile = cells.tile(id, of.layer);
+  const Box held{tile.y, tile.x};
+  if (held == fresh.at) return add(of, {held, tile.field[of.field], of.channels, tile.pitch(of.field)}, false, -1, pending_);
+  const int pitch = fresh.at.x.length * of.channels;
+  const Patch old{fresh.at, arena.take<float>(std::size_t(fresh.at.y.length) * pitch), of.channels, pitch};
+  std::memset(old.data, 0, sizeof(float) * old.at.y.length * old.pitch);
+  copy_shared(old.at, old.data, old.pitch, held, tile.field[of.field], tile.pitch(of.field), of.channels, of.grid);
+  add(of, old, false, -1, pending_);
+}
+
+void GlobalHead::see_background(Proposal& proposal, const Pass& pass) {
   pending_ = sums_;
-  Arena& arena = proposal.arena;
-  for (Summed& of : summed_) of.pending = {};
-  const auto of_background = [&](const float* image, int channels, const Rect& rect) {
-    return Patch{pass.frame.sites(rect), const_cast<float*>(image) + pass.at(channels, rect.y.lo, rect.x.lo), channels, pass.pitch(channels)};
+  const auto part = [&](float* image, int channels, const Rect& rect) {
+    return Patch{pass.frame.sites(rect), image + pass.at(channels, rect.y.lo, rect.x.lo), channels, pass.pitch(channels)};
   };
-  if (wants_output_) {
-    replace(summed_[0], pass.output, true, cells, 0, arena);
-  } else {
-    replace(summed_[0], of_background(pass.g, summed_[0].channels, pass.frame.psi()), true, cells, 0, arena);
-    replace(summed_[1], of_background(pass.h, summed_[1].channels, pass.frame.in()), true, cells, 0, arena);
-  }
-  for (const Candidate& cell : proposal.candidates) {
-    if (wants_output_) {
-      replace(summed_[0], cell.input, false, cells, cell.id, arena);
-    } else {
-      replace(summed_[0], cell.output, false, cells, cell.id, arena);
-      replace(summed_[1], cell.input, false, cells, cell.id, arena);
-    }
-  }
+  if (wants_output_) return replace_background(summed_[0], pass.output, proposal.arena);
+  replace_background(summed_[0], part(pass.g, summed_[0].channels, pass.frame.psi()), proposal.arena);
+  replace_background(summed_[1], part(pass.h, summed_[1].channels, pass.frame.in()), proposal.arena);
+}
+
+void GlobalHead::see_cell(Proposal& proposal, const Pass&, const Cells& cells, const Candidate& cell) {
+  if (wants_output_) return replace_cell(summed_[0], cell.input, cells, cell.id, proposal.arena);
+  replace_cell(summed_[0], cell.output, cells, cell.id, proposal.arena);
+  replace_cell(summed_[1], cell.input, cells, cell.id, proposal.arena);
+}
+
+double GlobalHead::change(double counted) {
   pending_energy_ = dense(pending_, counted);
   return pending_energy_ - energy_;
 }

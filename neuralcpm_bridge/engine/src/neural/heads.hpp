@@ -13,15 +13,18 @@ class LocalHead final : public Head {
 
   void reset() override;
   bool wants_output() const override { return true; }
-  double propose(Proposal& proposal, const Pass& pass, const Cells& cells, double counted) override;
+  void see_background(Proposal& proposal, const Pass& pass) override;
+  void see_cell(Proposal& proposal, const Pass& pass, const Cells& cells, const Candidate& cell) override;
+  double change(double counted) override;
   void accept(const Proposal& proposal) override;
-  double energy(double counted) const override;
+  double energy() const override;
 
  private:
   const Plan& plan_;
   const Kernels& kernels_;
   Array<float> background_energy_;  // by site
   Patch pending_background_;
+  float *base_ = nullptr, *activation_ = nullptr;  // of the cells' head for the background, in the window
   std::int64_t total_ = 0, pending_ = 0;
 };
 
@@ -36,9 +39,11 @@ class GlobalHead final : public Head {
 
   void reset() override;
   bool wants_output() const override { return wants_output_; }
-  double propose(Proposal& proposal, const Pass& pass, const Cells& cells, double counted) override;
+  void see_background(Proposal& proposal, const Pass& pass) override;
+  void see_cell(Proposal& proposal, const Pass& pass, const Cells& cells, const Candidate& cell) override;
+  double change(double counted) override;
   void accept(const Proposal& proposal) override;
-  double energy(double) const override { return energy_; }
+  double energy() const override { return energy_; }
 
  private:
   using Sums = std::vector<std::int64_t>;
@@ -56,7 +61,8 @@ class GlobalHead final : public Head {
   };
 
   void add(const Summed& of, const Patch& patch, bool background, int sign, Sums& sums) const;
-  void replace(Summed& of, const Patch& fresh, bool background, const Cells& cells, int id, Arena& arena);
+  void replace_background(Summed& of, const Patch& fresh, Arena& arena);
+  void replace_cell(const Summed& of, const Patch& fresh, const Cells& cells, int id, Arena& arena);
   double dense(const Sums& sums, double counted) const;
 
   const Plan& plan_;

@@ -142,6 +142,8 @@ void Incremental::find_candidates() {
   if (!arrived) add(flip->new_id);
 }
 
+constexpr std::size_t kAhead = 3;  // cells between asking for their values and using them
+
 void Incremental::propose(const Box& blocks, bool background, const Flip* flip) {
   Proposal& p = proposal_;
   p.blocks = blocks;
@@ -168,7 +170,7 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
   find_candidates();
   for (Candidate& cell : p.candidates) {
     cell.at = p.passes[0].frame.footprint(cell.support);
-    if (flip) prefetch_cell(p.passes[0], cell);
+    if (flip) prefetch_cell(p.passes[0], cell, Stage::phi);
   }
 
   for (Pass& pass : p.passes) {
@@ -193,18 +195,31 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
         if (pass.layer > 0) cell_first(pass, cell);
         if (pass.layer > 0 || p.background || moved(cell)) cell_phi(pass, cell);
       }
+    if (pass.layer == 0 && flip)
+      for (std::size_t k = 0; k < std::min(kAhead, p.candidates.size()); ++k) prefetch_cell(pass, p.candidates[k], Stage::psi);
     sum_cells(pass);
     background_psi(pass);
+    // The local head takes every cell's output as soon as it is there, from memory that the next one uses again.
+    const bool at_once = plan.last && plan_.local;
+    if (at_once) head_->see_background(p, pass);
     if (plan.compact) compact_psi(pass);
     else
-      for (Candidate& cell : p.candidates) {
+      for (std::size_t k = 0; k < p.candidates.size(); ++k) {
+        if (pass.layer == 0 && flip && k + kAhead < p.candidates.size()) prefetch_cell(pass, p.candidates[k + kAhead], Stage::psi);
+        Candidate& cell = p.candidates[k];
         if (cell.support.empty()) continue;
         if (plan.last && !head_->wants_output()) cell_activation(pass, cell);
         else cell_psi(pass, cell);
+        if (at_once) head_->see_cell(p, pass, cells_, cell);
       }
     if (!plan.last || head_->wants_output()) hand_on(pass);
   }
-  delta_ = int(p.passes.size()) == int(plan_.layers.size()) ? head_->propose(p, p.passes.back(), cells_, counted_) : 0.0;
+  p.complete = p.passes.size() == plan_.layers.size();
+  if (p.complete && !plan_.local) {
+    head_->see_background(p, p.passes.back());
+    for (const Candidate& cell : p.candidates) head_->see_cell(p, p.passes.back(), cells_, cell);
+  }
+  delta_ = p.complete ? head_->change(counted_) : 0.0;
 }
 
 void Incremental::accept() {
@@ -215,8 +230,10 @@ void Incremental::accept() {
     copy_shared({tile.y, tile.x}, tile.field[write.field], tile.pitch(write.field), write.patch.at, write.patch.data,
                 write.patch.pitch, write.patch.channels, cells_.grid(write.layer));
   }
-  if (int(p.passes.size()) == int(plan_.layers.size())) head_->accept(p);
+  if (p.complete) head_->accept(p);
 }
+
+constexpr int kMemoryBand = 8;  // rows of blocks whose cells follow each other in memory
 
 void Incremental::rebuild(const Lattice& lattice) {
   height_ = lattice.height;
@@ -239,8 +256,13 @@ void Incremental::rebuild(const Lattice& lattice) {
         visit(y / stride, x / stride, y % stride * stride + x % stride, ids_[std::size_t(y) * width_ + x]);
   };
   for_pixels([&](int y, int x, int, std::int32_t id) { supports[id] = united(supports[id], Box{{y, 1}, {x, 1}}, grid); });
+  // Neighbours in space become neighbours in memory.
+  std::vector<std::int32_t> order;
   for (int id = first_id_; id < lattice.cells(); ++id)
-    if (!supports[id].empty()) cells_.make_room(id, supports[id]);
+    if (!supports[id].empty()) order.push_back(id);
+  const auto place = [&](std::int32_t id) { return std::pair(supports[id].y.start / kMemoryBand, supports[id].x.start); };
+  std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return place(a) < place(b); });
+  for (const std::int32_t id : order) cells_.make_room(id, supports[id]);
 
   Background& first = background_[0];
   for (int y = 0; y < grid.y.size; ++y)

@@ -78,22 +78,25 @@ struct Proposal {
   Box blocks;              // blocks whose pixels changed
   bool background = true;  // the background's input changed, not only that of the flip's two cells
   const Flip* flip = nullptr;  // null: the fixed-point caches already hold the change
+  bool complete = true;        // it reaches the last layer; else it ends in sites that fill no pooling block
   Arena arena;
   std::vector<Pass> passes;
   std::vector<Candidate> candidates;  // ascending ids
   std::vector<Write> writes;
-  Array<float> scratch[2];            // frame-sized, for one cell at a time
+  Array<float> scratch[3];            // frame-sized, for one cell at a time
 };
 
-// What becomes of the last layer: the energy.
+// What becomes of the last layer: the energy. A proposal shows it the background, then every cell, then asks.
 class Head {
  public:
   virtual ~Head() = default;
   virtual void reset() = 0;
   virtual bool wants_output() const = 0;  // of the last layer; else what is behind psi's first SiLU
-  virtual double propose(Proposal& proposal, const Pass& last, const Cells& cells, double counted) = 0;
+  virtual void see_background(Proposal& proposal, const Pass& last) = 0;
+  virtual void see_cell(Proposal& proposal, const Pass& last, const Cells& cells, const Candidate& cell) = 0;
+  virtual double change(double counted) = 0;
   virtual void accept(const Proposal& proposal) = 0;
-  virtual double energy(double counted) const = 0;
+  virtual double energy() const = 0;
 };
 
 // A cell's values on `rect`: where they lie if they do so in one piece, in the `fresh` values of this proposal or
@@ -105,7 +108,7 @@ class Incremental {
   Incremental(const Plan& plan, const Kernels& kernels, std::unique_ptr<Head> head);
 
   void rebuild(const Lattice& lattice);
-  double energy() const { return head_->energy(counted_); }
+  double energy() const { return head_->energy(); }
   double delta(const Flip& flip);
   void commit(const Flip& flip);  // the flip of the last delta
   void changed(const Lattice& after, const std::vector<int>& sites);
@@ -134,7 +137,8 @@ class Incremental {
 
   // prefetch.cpp
   void prefetch_background(const Pass& pass) const;
-  void prefetch_cell(const Pass& pass, const Candidate& cell) const;
+  enum class Stage { phi, psi };
+  void prefetch_cell(const Pass& pass, const Candidate& cell, Stage stage) const;
 
   // cell_pass.cpp
   View view(const Pass& pass, const Candidate& cell, Field field, const Patch& fresh, const Rect& rect, float* scratch) {

@@ -11,11 +11,11 @@ void LocalHead::reset() {
   total_ = pending_ = 0;
 }
 
-double LocalHead::energy(double) const {
+double LocalHead::energy() const {
   return double(total_) * kFixedUnit + double(background_energy_.size()) * plan_.background_head.out_bias;
 }
 
-double LocalHead::propose(Proposal& proposal, const Pass& pass, const Cells& cells, double) {
+void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
   const Rect rect = pass.frame.output();
   const int rows = rect.y.size(), columns = rect.x.size(), width = padded(pass.plan->width);
   const int hidden = plan_.cell_head.hidden.out_stride, pitch = columns * hidden;
@@ -25,7 +25,7 @@ double LocalHead::propose(Proposal& proposal, const Pass& pass, const Cells& cel
                            hidden, rows, columns, 0, 0, 0, 0, head.hidden.weights.data(), true, head.hidden_bias.data()});
   };
   // The background by its own head.
-  float *base = image(), *activation = image(), *nothing = image();
+  float *base = image(), *nothing = image();
   hidden_layer(plan_.background_head, base);
   std::memset(nothing, 0, sizeof(float) * rows * pitch);
   pending_background_ = {pass.frame.sites(rect), proposal.arena.take<float>(std::size_t(rows) * columns), 1, columns};
@@ -37,30 +37,35 @@ double LocalHead::propose(Proposal& proposal, const Pass& pass, const Cells& cel
               grid.x.size, 1, grid);
   pending_ -= kernels_.fixed_sum(rows, columns, before, columns);
 
-  // The cells relative to the background by theirs.
-  hidden_layer(plan_.cell_head, base);
-  kernels_.silu({rows, pitch}, base, pitch, activation, pitch);
-  for (Candidate& cell : proposal.candidates) {
-    if (!cell.output.data) continue;
-    const Rect part = cell.output_rect;
-    const int height = part.y.size(), length = part.x.size();
-    Patch change = cell.output;
-    if (!plan_.head_fused) {
-      change.pitch = length * hidden;
-      change.data = proposal.arena.take<float>(std::size_t(height) * change.pitch);
-      kernels_.mix_channels({cell.output.data, cell.output.pitch, pass.plan->width, width, change.data, change.pitch, hidden, height, length,
-                             0, 0, 0, 0, plan_.cell_head.hidden.weights.data(), true});
-    }
-    const std::ptrdiff_t at = std::ptrdiff_t(part.y.lo - rect.y.lo) * pitch + (part.x.lo - rect.x.lo) * hidden;
-    Patch energies{cell.output.at, proposal.arena.take<float>(std::size_t(height) * length), 1, length};
-    pending_ += kernels_.site_energies(height, length, hidden, base + at, activation + at, pitch, change.data, change.pitch,
-                                       plan_.cell_head.out.data(), energies.data, length);
-    const View old = view_of(cells, pass, cell.id, kEnergy, {}, part, proposal.scratch[0].data());
-    pending_ -= kernels_.fixed_sum(height, length, old.data, old.pitch);
-    proposal.writes.push_back({cell.id, pass.layer, kEnergy, energies});
-  }
-  return double(pending_) * kFixedUnit;
+  // What the cells are relative to.
+  base_ = base;
+  activation_ = nothing;
+  hidden_layer(plan_.cell_head, base_);
+  kernels_.silu({rows, pitch}, base_, pitch, activation_, pitch);
 }
+
+void LocalHead::see_cell(Proposal& proposal, const Pass& pass, const Cells& cells, const Candidate& cell) {
+  if (!cell.output.data) return;
+  const Rect rect = pass.frame.output(), part = cell.output_rect;
+  const int height = part.y.size(), length = part.x.size();
+  const int hidden = plan_.cell_head.hidden.out_stride, pitch = rect.x.size() * hidden;
+  View change{cell.output.data, cell.output.pitch};
+  if (!plan_.head_fused) {
+    float* wider = proposal.arena.take<float>(std::size_t(height) * length * hidden);
+    kernels_.mix_channels({change.data, change.pitch, pass.plan->width, padded(pass.plan->width), wider, length * hidden, hidden, height,
+                           length, 0, 0, 0, 0, plan_.cell_head.hidden.weights.data(), true});
+    change = {wider, length * hidden};
+  }
+  const std::ptrdiff_t at = std::ptrdiff_t(part.y.lo - rect.y.lo) * pitch + (part.x.lo - rect.x.lo) * hidden;
+  Patch energies{cell.output.at, proposal.arena.take<float>(std::size_t(height) * length), 1, length};
+  pending_ += kernels_.site_energies(height, length, hidden, base_ + at, activation_ + at, pitch, change.data, change.pitch,
+                                     plan_.cell_head.out.data(), energies.data, length);
+  const View old = view_of(cells, pass, cell.id, kEnergy, {}, part, proposal.scratch[0].data());
+  pending_ -= kernels_.fixed_sum(height, length, old.data, old.pitch);
+  proposal.writes.push_back({cell.id, pass.layer, kEnergy, energies});
+}
+
+double LocalHead::change(double) { return double(pending_) * kFixedUnit; }
 
 void LocalHead::accept(const Proposal& proposal) {
   const Grid& grid = proposal.passes.back().plan->grid;

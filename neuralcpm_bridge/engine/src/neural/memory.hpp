@@ -50,7 +50,10 @@ class Array {
   T& operator[](std::size_t i) { return data_.get()[i]; }
   const T& operator[](std::size_t i) const { return data_.get()[i]; }
   std::size_t size() const { return size_; }
-  std::size_t bytes() const { return rounded_up(size_ * sizeof(T)) + kAlignment; }
+  std::size_t bytes() const {
+    const std::size_t needed = rounded_up(size_ * sizeof(T)) + kAlignment;
+    return needed < kHugePage ? needed : (needed + kHugePage - 1) / kHugePage * kHugePage;
+  }
 
  private:
   std::unique_ptr<T, Release> data_;

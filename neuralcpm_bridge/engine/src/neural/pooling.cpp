@@ -48,7 +48,7 @@ void Incremental::hand_on(Pass& pass) {
                   pass.output.data + std::ptrdiff_t(y) * pass.output.pitch + x * width);
     }
   }
-  if (pass.plan->last && plan_.local) return;  // its head takes the cells' outputs as they are
+  if (pass.plan->last && plan_.local) return;  // its head has taken the cells' outputs as they are
 
   const Grid& to = cells_.grid(next);
   std::vector<float> block;

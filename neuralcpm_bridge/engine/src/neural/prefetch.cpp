@@ -1,5 +1,5 @@
-// In a large tissue nothing near a random site is in the CPU's caches: what a proposal will read is asked for
-// at once, before the first of it is needed.
+// In a large tissue nothing near a random site is in the CPU's caches: what a proposal will read in its first layer
+// is asked for some time before it is needed.
 #include "incremental.hpp"
 
 namespace ncpm::neural {
@@ -37,7 +37,7 @@ void Incremental::prefetch_background(const Pass& pass) const {
   ask(cache.phi.data(), width, pass.frame.phi());
 }
 
-void Incremental::prefetch_cell(const Pass& pass, const Candidate& cell) const {
+void Incremental::prefetch_cell(const Pass& pass, const Candidate& cell, Stage stage) const {
   if (!cells_.has_tiles(cell.id)) return;
   const Tile& tile = cells_.tile(cell.id, pass.layer);
   const auto ask = [&](Field field, const Rect& rect) {
@@ -48,13 +48,16 @@ void Incremental::prefetch_cell(const Pass& pass, const Candidate& cell) const {
     prefetch_rows(tile.field[field] + std::ptrdiff_t(y) * tile.pitch(field) + x * channels, rect.y.size(), tile.pitch(field),
                   rect.x.size() * channels);
   };
-  const Rect output = cell.at.reached & pass.frame.output();
-  ask(kY, cell.at.near & output.grown(1));
-  ask(kSkip, cell.at.own & output);
-  ask(kEnergy, output);
-  const Rect phi = cell.at.reached & pass.frame.phi();
-  if (proposal_.background) ask(kX, cell.at.near & phi.grown(1));
-  else ask(kPhi, phi);
+  if (stage == Stage::phi) {
+    const Rect phi = cell.at.reached & pass.frame.phi();
+    if (proposal_.background) ask(kX, cell.at.near & phi.grown(1));
+    else ask(kPhi, phi);
+  } else {
+    const Rect output = cell.at.reached & pass.frame.output();
+    ask(kY, cell.at.near & output.grown(1));
+    ask(kSkip, cell.at.own & output);
+    ask(kEnergy, output);
+  }
 }
 
 }  // namespace ncpm::neural
