@@ -46,7 +46,8 @@ View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Pa
     if (y >= 0 && x >= 0) return {fresh.data + std::ptrdiff_t(y) * fresh.pitch + x * fresh.channels, fresh.pitch};
   } else if (has_tiles) {
     const Tile& tile = cells.tile(id, pass.layer);
-    const int y = run_in(tile.y, pass.frame.y, rect.y), x = run_in(tile.x, pass.frame.x, rect.x);
+    const Box& box = tile.box(field);
+    const int y = run_in(box.y, pass.frame.y, rect.y), x = run_in(box.x, pass.frame.x, rect.x);
     if (y >= 0 && x >= 0)
       return {tile.field[field] + std::ptrdiff_t(y) * tile.pitch(field) + x * (*tile.channels)[field], tile.pitch(field)};
   }
@@ -57,7 +58,7 @@ View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Pa
     std::memset(to + std::ptrdiff_t(row) * pitch, 0, sizeof(float) * channels * rect.x.size());
   if (has_tiles) {
     const Tile& tile = cells.tile(id, pass.layer);
-    copy_shared(at, to, pitch, {tile.y, tile.x}, tile.field[field], tile.pitch(field), channels, pass.plan->grid);
+    copy_shared(at, to, pitch, tile.box(field), tile.field[field], tile.pitch(field), channels, pass.plan->grid);
   }
   if (fresh.data) copy_shared(at, to, pitch, fresh.at, fresh.data, fresh.pitch, channels, pass.plan->grid);
   return {to, pitch};

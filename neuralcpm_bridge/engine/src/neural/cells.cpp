@@ -64,17 +64,17 @@ void Cells::allocate(Cell& cell, Tile* tiles, const Box& room) {
     Box support = room;
     for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
       const Grid& grid = grids_[layer];
-      const Box box = int(layer) >= first_whole_ ? Box{{0, grid.y.size}, {0, grid.x.size}} : dilated(support, 2, grid);
       Tile& tile = tiles[layer];
-      tile.y = box.y;
-      tile.x = box.x;
       tile.channels = &channels_[layer];
+      if (int(layer) >= first_whole_) support = {{0, grid.y.size}, {0, grid.x.size}};
+      for (int reach = 0; reach < int(tile.boxes.size()); ++reach) tile.boxes[reach] = dilated(support, reach, grid);
       for (int f = 0; f < kFields; ++f) {
         if (channels_[layer][f] == 0) continue;
         if (base) tile.field[f] = base + floats;
+        const Box& box = tile.box(Field(f));
         floats += rounded_up(sizeof(float) * box.y.length * box.x.length * channels_[layer][f]) / sizeof(float);
       }
-      if (layer + 1 < grids_.size()) support = pooled(box, pools_[layer], grids_[layer + 1]);
+      if (layer + 1 < grids_.size()) support = pooled(tile.boxes[2], pools_[layer], grids_[layer + 1]);
     }
   };
   place(nullptr);
@@ -99,7 +99,7 @@ void Cells::make_room(int id, const Box& support) {
       const Tile &from = tile(id, int(layer)), &to = tiles[layer];
       for (int f = 0; f < kFields; ++f)
         if (to.field[f])
-          copy_shared({to.y, to.x}, to.field[f], to.pitch(Field(f)), {from.y, from.x}, from.field[f], from.pitch(Field(f)),
+          copy_shared(to.box(Field(f)), to.field[f], to.pitch(Field(f)), from.box(Field(f)), from.field[f], from.pitch(Field(f)),
                       channels_[layer][f], grids_[layer]);
     }
     for (int i = 0; i < cell.room.y.length; ++i)

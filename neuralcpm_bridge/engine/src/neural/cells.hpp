@@ -15,22 +15,28 @@ namespace ncpm::neural {
 // Quantities kept per cell, as differences from the background.
 enum Field {
   kInput,   // h, what the layer receives (layers > 0)
-  kX,       // in front of phi's first SiLU; in layer 0 fixed point, as kY and kSkip
-  kY,       // psi's part of the cell in front of its first SiLU
+  kY,       // psi's part of the cell in front of its first SiLU; in layer 0 fixed point, as kSkip and kX
   kSkip,    // the skip path (layer 0)
+  kEnergy,  // energy of the sites (last layer of local_nh)
+  kX,       // in front of phi's first SiLU
   kPhi,     // phi
   kG,       // behind psi's first SiLU (last layer of nh)
-  kEnergy,  // energy of the sites (last layer of local_nh)
   kFields
 };
 
+// How many convolutions a quantity is away from the layer's input: so far it reaches beyond the cell's support.
+constexpr int reach_of(Field field) {
+  return field == kPhi || field == kEnergy ? 2 : (field == kX || field == kY || field == kG ? 1 : 0);
+}
+
 struct Tile {
-  Interval y, x;
+  std::array<Box, 3> boxes;  // by reach
   std::array<float*, kFields> field{};
   const std::array<int, kFields>* channels = nullptr;
 
+  const Box& box(Field f) const { return boxes[reach_of(f)]; }
   std::int32_t* fixed(Field f) const { return reinterpret_cast<std::int32_t*>(field[f]); }
-  int pitch(Field f) const { return x.length * (*channels)[f]; }
+  int pitch(Field f) const { return box(f).x.length * (*channels)[f]; }
 };
 
 class Cells {
@@ -42,17 +48,12 @@ class Cells {
   const Grid& grid(int layer) const { return grids_[layer]; }
   void resize(int cells);  // the number of ids; new ones are empty
   int size() const { return int(cells_.size()); }
+  std::size_t bytes() const { return pool_.bytes(); }  // of all tiles
   void clear();
 
   Box support(int id) const { return cells_[id].support; }  // blocks with pixels of the cell (hull)
   bool has_tiles(int id) const { return !cells_[id].room.empty(); }  // not before it had its first pixel
   int channels(int layer, Field field) const { return channels_[layer][field]; }
-  // Hints that a cell will be looked at.
-  void prefetch(int id) const {
-    __builtin_prefetch(&cells_[id]);
-    __builtin_prefetch(&tiles_[id * grids_.size()]);
-    __builtin_prefetch(reinterpret_cast<const char*>(&tiles_[id * grids_.size()]) + kAlignment);
-  }
   const Tile& tile(int id, int layer) const { return tiles_[id * grids_.size() + layer]; }
 
   // Makes room for a support, keeping the values.

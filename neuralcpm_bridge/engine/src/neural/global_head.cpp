@@ -95,7 +95,7 @@ void GlobalHead::replace_cell(const Summed& of, const Patch& fresh, const Cells&
   add(of, fresh, false, 1, pending_);
   if (!cells.has_tiles(id)) return;
   const Tile& tile = cells.tile(id, of.layer);
-  const Box held{tile.y, tile.x};
+  const Box& held = tile.box(of.field);
   if (held == fresh.at) return add(of, {held, tile.field[of.field], of.channels, tile.pitch(of.field)}, false, -1, pending_);
   const int pitch = fresh.at.x.length * of.channels;
   const Patch old{fresh.at, arena.take<float>(std::size_t(fresh.at.y.length) * pitch), of.channels, pitch};

@@ -90,8 +90,9 @@ void Incremental::put_pixel(int y, int x, int pixel, std::int32_t id, std::int32
           add_entries(background->data() + (std::size_t(v) * grid.x.size + u) * table.channels, of_type + tap * table.channels, table.channels, by);
         if (cell && own) {
           const Tile& tile = cells_.tile(id, 0);
-          const int ty = grid.y.circular ? wrapped(v - tile.y.start, grid.y.size) : v - tile.y.start;
-          const int tx = grid.x.circular ? wrapped(u - tile.x.start, grid.x.size) : u - tile.x.start;
+          const Box& box = tile.box(field);
+          const int ty = grid.y.circular ? wrapped(v - box.y.start, grid.y.size) : v - box.y.start;
+          const int tx = grid.x.circular ? wrapped(u - box.x.start, grid.x.size) : u - box.x.start;
           add_entries(tile.fixed(field) + std::size_t(ty) * tile.pitch(field) + std::size_t(tx) * own->channels,
                       own->own_at(pixel) + tap * own->channels, own->channels, by);
         }
@@ -121,7 +122,6 @@ void Incremental::find_candidates() {
     reach = dilated(reach, 2, grid);
   }
   bins_.near(reach, near_);
-  for (const std::int32_t id : near_) cells_.prefetch(id);
   p.candidates.clear();
   const Flip* flip = p.flip;
   bool arrived = !flip || flip->new_id < first_id_;
@@ -142,7 +142,7 @@ void Incremental::find_candidates() {
   if (!arrived) add(flip->new_id);
 }
 
-constexpr std::size_t kAhead = 3;  // cells between asking for their values and using them
+constexpr std::size_t kCached = std::size_t(1) << 21;  // bytes of tiles that a core's own cache may hold
 
 void Incremental::propose(const Box& blocks, bool background, const Flip* flip) {
   Proposal& p = proposal_;
@@ -166,12 +166,9 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
   }
   for (Array<float>& array : p.scratch)
     if (array.size() < scratch) array = Array<float>(scratch);
-  if (flip) prefetch_background(p.passes[0]);
   find_candidates();
-  for (Candidate& cell : p.candidates) {
-    cell.at = p.passes[0].frame.footprint(cell.support);
-    if (flip) prefetch_cell(p.passes[0], cell, Stage::phi);
-  }
+  for (Candidate& cell : p.candidates) cell.at = p.passes[0].frame.footprint(cell.support);
+  if (flip && cells_.bytes() > kCached) read_ahead();
 
   for (Pass& pass : p.passes) {
     const LayerPlan& plan = *pass.plan;
@@ -195,8 +192,6 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
         if (pass.layer > 0) cell_first(pass, cell);
         if (pass.layer > 0 || p.background || moved(cell)) cell_phi(pass, cell);
       }
-    if (pass.layer == 0 && flip)
-      for (std::size_t k = 0; k < std::min(kAhead, p.candidates.size()); ++k) prefetch_cell(pass, p.candidates[k], Stage::psi);
     sum_cells(pass);
     background_psi(pass);
     // The local head takes every cell's output as soon as it is there, from memory that the next one uses again.
@@ -204,9 +199,7 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     if (at_once) head_->see_background(p, pass);
     if (plan.compact) compact_psi(pass);
     else
-      for (std::size_t k = 0; k < p.candidates.size(); ++k) {
-        if (pass.layer == 0 && flip && k + kAhead < p.candidates.size()) prefetch_cell(pass, p.candidates[k + kAhead], Stage::psi);
-        Candidate& cell = p.candidates[k];
+      for (Candidate& cell : p.candidates) {
         if (cell.support.empty()) continue;
         if (plan.last && !head_->wants_output()) cell_activation(pass, cell);
         else cell_psi(pass, cell);
@@ -227,7 +220,7 @@ void Incremental::accept() {
   for (const Pass& pass : p.passes) accept_background(pass);
   for (const Write& write : p.writes) {
     const Tile& tile = cells_.tile(write.id, write.layer);
-    copy_shared({tile.y, tile.x}, tile.field[write.field], tile.pitch(write.field), write.patch.at, write.patch.data,
+    copy_shared(tile.box(write.field), tile.field[write.field], tile.pitch(write.field), write.patch.at, write.patch.data,
                 write.patch.pitch, write.patch.channels, cells_.grid(write.layer));
   }
   if (p.complete) head_->accept(p);

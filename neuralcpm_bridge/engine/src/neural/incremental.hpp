@@ -135,10 +135,8 @@ class Incremental {
   void background_psi(Pass& pass);
   void accept_background(const Pass& pass);
 
-  // prefetch.cpp
-  void prefetch_background(const Pass& pass) const;
-  enum class Stage { phi, psi };
-  void prefetch_cell(const Pass& pass, const Candidate& cell, Stage stage) const;
+  // read_ahead.cpp
+  void read_ahead();
 
   // cell_pass.cpp
   View view(const Pass& pass, const Candidate& cell, Field field, const Patch& fresh, const Rect& rect, float* scratch) {
@@ -180,6 +178,7 @@ class Incremental {
   double delta_ = 0;
   mutable std::uint64_t multiply_adds_ = 0;  // of 3x3 convolutions, taps on zeros left out
   std::vector<std::int32_t> near_;
+  float read_ = 0;  // what reading ahead read; never used
   Array<float> points_in_, points_out_;  // of a batch of cells
 };
 

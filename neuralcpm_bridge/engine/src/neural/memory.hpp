@@ -75,6 +75,7 @@ class Pool {
       if (pieces_.empty() || used_ + size > pieces_.back().size()) {
         const std::size_t next = pieces_.empty() ? kFirstPiece : std::min(kLargestPiece, 2 * pieces_.back().size());
         pieces_.emplace_back(std::max(size, next));
+        bytes_ += pieces_.back().bytes();
         used_ = 0;
       }
       memory = pieces_.back().data() + used_;
@@ -91,8 +92,10 @@ class Pool {
   void clear() {
     pieces_.clear();
     free_.clear();
-    used_ = 0;
+    used_ = bytes_ = 0;
   }
+
+  std::size_t bytes() const { return bytes_; }
 
  private:
   static constexpr std::size_t kStep = 256;  // floats; sizes that differ less share their blocks
@@ -101,7 +104,7 @@ class Pool {
   static std::size_t block(std::size_t floats) { return (floats + 16 + kStep - 1) / kStep * kStep; }
 
   std::vector<Array<float>> pieces_;
-  std::size_t used_ = 0;
+  std::size_t used_ = 0, bytes_ = 0;
   std::map<std::size_t, std::vector<float*>> free_;
 };
 
