@@ -8,8 +8,9 @@
 
 namespace ncpm {
 
-// Pairs are ordered by site and direction, whatever the history: a chain resumed from its lattice chooses the
-// same ones. Counts of blocks of sites are kept in a Fenwick tree: a choice or a flip costs O(log sites).
+// Pairs are ordered by site and direction, whatever the history: a chain resumed from its lattice chooses the same
+// ones. They are counted in a tree of sums, 16 children to a node over words of 8 sites: a choice reads a few dozen
+// neighbouring numbers, a flip changes a handful.
 class Edges {
  public:
   Edges(const Lattice& lattice, bool von_neumann);
@@ -24,15 +25,13 @@ class Edges {
   void flipped(const Lattice& after, int site);  // ids[site] has changed
 
  private:
-  static constexpr int kBlock = 32;  // sites per leaf of the tree
+  static constexpr int kChildren = 16;
 
-  std::uint8_t look(const Lattice& lattice, int site) const;
-  void store(int site, std::uint8_t mask);
+  void change(int site, std::uint8_t mask, int by);  // the mask's number of directions changes `by` that much
 
-  std::uint8_t directions_;            // the allowed ones, bit k for kMoore[k]
-  std::vector<std::uint8_t> mask_;     // per site, the directions to another cell
-  std::vector<std::int64_t> tree_;     // Fenwick tree over blocks, 1-based
-  int top_;                            // largest power of two within the tree
+  std::uint8_t directions_;                       // the allowed ones, bit k for kMoore[k]
+  std::vector<std::uint8_t> mask_;                // per site, the directions to another cell
+  std::vector<std::vector<std::int32_t>> sums_;   // of words of 8 sites, then of 16 sums of the level before
   std::int64_t count_ = 0;
 };
 

@@ -16,11 +16,12 @@ namespace {
 // Streams of the random function, so that no two purposes share numbers.
 constexpr std::uint32_t kAttempt = 0, kWaiting = 1, kAcceptance = 2;
 
-// The Metropolis rule: u is uniform on [0, 1). At temperature 0 only ΔH <= 0 passes.
-bool accept(double delta, double temperature, double u) {
+// The Metropolis rule; `uniform()` on [0, 1) is drawn where it is needed. At temperature 0 only ΔH <= 0 passes.
+template <class Uniform>
+bool accept(double delta, double temperature, Uniform uniform) {
   if (std::isnan(delta))
     throw Error("ΔH became undefined (not a number) during the sweep: the model's weights or couplings are out of range.");
-  return delta <= 0.0 || u < std::exp(-delta / temperature);
+  return delta <= 0.0 || uniform() < std::exp(-delta / temperature);
 }
 
 void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempts, SweepCounts& counts) {
@@ -37,7 +38,7 @@ void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempt
     if (source < 0 || ids[source] == ids[target]) continue;
     ++counts.proposals;
     const Flip flip(lattice, target, ids[source]);
-    if (!accept(state.delta_unchecked(flip), options.temperature, unit(random[2], random[3]))) continue;
+    if (!accept(state.delta_unchecked(flip), options.temperature, [&] { return unit(random[2], random[3]); })) continue;
     state.commit_unchecked(flip);
     ++counts.accepted;
   }
@@ -47,12 +48,13 @@ void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempt
 void boundary_sweep(State& state, const SweepOptions& options, std::int64_t attempts, Edges& edges, SweepCounts& counts) {
   const Lattice& lattice = state.lattice();
   const double pairs = double(lattice.sites()) * (options.von_neumann ? 4 : 8);
+  const auto log_of_missing = [&] { return std::log1p(-double(edges.count()) / pairs); };
+  double log_missing = log_of_missing();
   for (const std::uint64_t end = state.attempts + attempts; state.attempts != end;) {
     const Words random = philox(options.seed, state.attempts, kWaiting);
     const double remaining = double(end - state.attempts);
-    const double chance = double(edges.count()) / pairs;
     // Number of attempts up to and including the next one that meets two cells; log1p(-1) = -inf gives 1.
-    const double waiting = 1.0 + std::floor(std::log1p(-unit(random[0], random[1])) / std::log1p(-chance));
+    const double waiting = 1.0 + std::floor(std::log1p(-unit(random[0], random[1])) / log_missing);
     if (!(waiting <= remaining)) {  // also when there is no edge: 0/0 or infinity
       state.attempts = end;
       return;
@@ -63,10 +65,14 @@ void boundary_sweep(State& state, const SweepOptions& options, std::int64_t atte
     const auto index = std::int64_t(unit(random[2], random[3]) * double(edges.count()));
     const Edges::Pair pair = edges.at(lattice, index);
     const Flip flip(lattice, pair.target, lattice.ids[pair.source]);
-    const Words other = philox(options.seed, number, kAcceptance);
-    if (!accept(state.delta_unchecked(flip), options.temperature, unit(other[0], other[1]))) continue;
+    const auto uniform = [&] {
+      const Words other = philox(options.seed, number, kAcceptance);
+      return unit(other[0], other[1]);
+    };
+    if (!accept(state.delta_unchecked(flip), options.temperature, uniform)) continue;
     state.commit_unchecked(flip);
     edges.flipped(lattice, flip.site);
+    log_missing = log_of_missing();
     ++counts.accepted;
   }
 }
