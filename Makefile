@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := neuralcpm_bridge training cc3d_steppables morpheus_xml tests benchmarks examples
 
-.PHONY: install test lint types unit soak sanitize clean
+.PHONY: install test demo lint types unit soak sanitize clean
 
 install: $(VENV)/installed
 
@@ -17,6 +17,10 @@ $(VENV)/installed: pyproject.toml constraints.txt $(shell find neuralcpm_bridge/
 	touch $@
 
 test: lint types unit
+
+# Ten minutes with the installation: data, training, simulation, both hosts, demo/report.html.
+demo: install
+	$(BIN)/neuralcpm demo
 
 lint: install
 	$(BIN)/ruff check $(SOURCES)

@@ -14,6 +14,14 @@ def engine_library() -> Path:
     return _installed("lib", name)
 
 
+def engine_library_if_installed() -> str | None:
+    """The same for a file that names it; a host that finds nothing there looks elsewhere and says so."""
+    try:
+        return str(engine_library())
+    except UserError:
+        return None
+
+
 def engine_header() -> Path:
     """`ncpm.h`, the C interface."""
     return _installed("include", "ncpm.h")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from .state import CellState
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from .embedded import Chains
     from .pictures import Line
 
 SNAPSHOTS_FILE = "snapshots.npz"
@@ -48,6 +49,18 @@ class Recording:
         self.times.append(mcs)
         self.states.append(states)
         self.energies.append(energies)
+
+    def follow(self, chains: Chains, mcs: int, snapshots: int, frames: int) -> Iterator[int]:
+        """Run chains to `mcs`, recording them on the way; yields the steps done, often enough to show progress."""
+        from .embedded import evenly_spaced, run
+
+        kept, shown = set(evenly_spaced(mcs, snapshots)), set(evenly_spaced(mcs, frames) if frames else [])
+        for done, states in run(chains, mcs, snapshots, frames):
+            if states is not None and done in kept:
+                self.add(done, states, chains.energies())
+            if states is not None and done in shown:
+                self.frames.append((done, states[0]))
+            yield done
 
     @property
     def replicates(self) -> int:

@@ -8,7 +8,6 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from neuralcpm_bridge import __version__
@@ -16,7 +15,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import CellState
 
-from .engine import engine_module, generator_model
+from .generator import engine_module, generator_model
 
 Progress = Callable[[int, int], None]
 """Called with states finished and states wanted."""
@@ -200,6 +199,8 @@ def bundled_digits() -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 def digit_potential(image: NDArray[np.uint8], side: int) -> NDArray[np.float64]:
     """Distance to the digit (binarised at half brightness) in its own pixels, cubically interpolated to `side`²."""
+    import torch  # for the cubic interpolation alone: every other data set is made without it
+
     distance = torch.from_numpy(distance_to(image >= 128))[None, None]
     zoomed = torch.nn.functional.interpolate(distance, size=(side, side), mode="bicubic", align_corners=True)
     return zoomed[0, 0].numpy()

@@ -19,8 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .engine import engine_model, engine_module
+from .engine import engine_model
 from .flips import MOORE, flip_deltas, neighbour_ids
+from .generator import engine_module
 from .hamiltonians import Hamiltonian
 
 Ids = NDArray[np.int32]

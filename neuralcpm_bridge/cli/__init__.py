@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ..errors import UserError
-from . import bench, cc3d, data, distill, doctor, model, models, morpheus, report, simulate, train
+from . import bench, cc3d, data, demo, distill, doctor, model, models, morpheus, report, simulate, train
 from .group import VerbGroup
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
@@ -27,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain text: boxes leave half of 80 columns for the words
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(demo.demo)
 app.command()(model.info)
 app.command()(model.energy)
 app.command()(model.verify)

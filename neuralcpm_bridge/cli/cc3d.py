@@ -12,10 +12,10 @@ from typing import Annotated
 import typer
 
 from ..errors import UserError
+from .model import Model
 
 cc3d_app = typer.Typer(help="CompuCell3D: write, inject into, run and verify projects.", no_args_is_help=True)
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (model.onnx).", show_default=False)]
 Project = Annotated[Path, typer.Argument(metavar="PROJECT.cc3d", help="The project's .cc3d file.", show_default=False)]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)]
 Mcs = Annotated[int | None, typer.Option("--mcs", min=1, help="Monte Carlo steps.", show_default="the project's")]

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from ..errors import UserError
+from .model import Model
 
 
 def distill(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The model file (model.onnx).", show_default=False)],
+    model: Model,
     data: Annotated[
         Path, typer.Option(metavar="DATA.npz", help="States of the kind the model is for.", show_default=False)
     ],

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UserError
+from .model import Model
 
 if TYPE_CHECKING:
     from ..snapshots import Snapshots
 
 morpheus_app = typer.Typer(name="morpheus", help="Morpheus: write, inject, check and run models.", no_args_is_help=True)
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="The learned model (model.onnx).", show_default=False)]
 Xml = Annotated[Path, typer.Argument(metavar="MODEL.xml", help="A Morpheus model.", show_default=False)]
 Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="OUT.xml", help="The file to write.", show_default=False)
@@ -55,6 +55,7 @@ def new(
     from morpheus_xml.new import RunPlan, needs_plugin, new_model
 
     from ..artifact import load_artifact
+    from ..library import engine_library_if_installed
     from ..snapshots import load_state
 
     artifact = load_artifact(model)
@@ -64,7 +65,7 @@ def new(
             f"first (neuralcpm distill {model} --data DATA -o distilled.onnx)."
         )
     plan = RunPlan(mcs, snapshots, seed, stepper.value, temperature)
-    new_model(artifact, load_state(state, artifact), plan, library or _installed_library()).write(output)
+    new_model(artifact, load_state(state, artifact), plan, library or engine_library_if_installed()).write(output)
     print(f"Wrote {output}{_plugin_note(needs_plugin(artifact.metadata))}")
 
 
@@ -90,6 +91,7 @@ def inject(
 
     from ..artifact import load_artifact
     from ..files import writing
+    from ..library import engine_library_if_installed
 
     result = inject(
         user_model,
@@ -97,7 +99,7 @@ def inject(
         types=_type_pairs(types or []),
         term=term.value if term else None,
         weight=weight,
-        library=library or _installed_library(),
+        library=library or engine_library_if_installed(),
         distilled=distilled,
     )
     with writing(output) as temporary:
@@ -179,15 +181,6 @@ def plugin(
         print(f"{check} does not have the plugin NeuralHamiltonian.")
         raise typer.Exit(1)
     print(f"{check} has the plugin NeuralHamiltonian.")
-
-
-def _installed_library() -> str | None:
-    from ..library import engine_library
-
-    try:
-        return str(engine_library())
-    except UserError:
-        return None  # the plugin looks at NEURALCPM_LIBRARY and beside the model, and says so if it finds nothing
 
 
 def _plugin_note(needed: bool) -> str:

@@ -172,19 +172,12 @@ def _watch(running: Any, recording: Recording, mcs: int, snapshots: int, frames:
         TimeRemainingColumn,
     )
 
-    from ..embedded import evenly_spaced, run
-
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("MCS"))
-    kept, shown = set(evenly_spaced(mcs, snapshots)), set(evenly_spaced(mcs, frames) if frames else [])
     with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task("simulate", total=mcs)
         try:
-            for done, states in run(running, mcs, snapshots, frames):
+            for done in recording.follow(running, mcs, snapshots, frames):
                 progress.update(bar, completed=done)
-                if states is not None and done in kept:
-                    recording.add(done, states, running.energies())
-                if states is not None and done in shown:
-                    recording.frames.append((done, states[0]))
         except KeyboardInterrupt:
             if not recording.times:
                 raise

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UserError
+from .machine import usable_cores
+from .model import Model
 
 if TYPE_CHECKING:
     from training.datasets import Recipe
@@ -47,14 +48,6 @@ def needing_torch(verb: str) -> Iterator[None]:
         raise UserError(
             f"{verb} needs {error.name}, which is not installed: run pip install 'neuralcpm-bridge[train]'."
         ) from None
-
-
-def cores(threads: int | None) -> int:
-    return (
-        threads or len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else threads or os.cpu_count() or 1
-    )
 
 
 def train(
@@ -149,9 +142,7 @@ def export(
 
 
 def evaluate(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="The model file (model.onnx).", show_default=False)
-    ],
+    model: Model,
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Data set (.npz) it should resemble.", show_default=False)
     ],
@@ -179,7 +170,7 @@ def evaluate(
         mcs,
         temperature=artifact.metadata.temperature,
         seed=seed,
-        threads=cores(threads),
+        threads=threads or usable_cores(),
     )
     if samples is not None:
         drawn.save(samples)
@@ -221,7 +212,7 @@ def reproduce(
             if not sys.stderr.isatty():
                 print(message, file=sys.stderr, flush=True)
 
-        results = run(name, Setting(scale.value, seed, cores(threads), output, tell))
+        results = run(name, Setting(scale.value, seed, threads or usable_cores(), output, tell))
     if as_json:
         print(json.dumps(results))
         return
@@ -271,12 +262,12 @@ def data_elongation(
 def _generate(
     name: str, output: Path, samples: int | None, mcs: int | None, seed: int, threads: int | None
 ) -> None:
-    with needing_torch("data"):
-        from training.datasets import RECIPES, generate
+    from training.datasets import RECIPES, generate
+
     recipe: Recipe = RECIPES[name]
-    with state_progress(samples or recipe.samples) as progress:
+    with needing_torch(f"data {name}"), state_progress(samples or recipe.samples) as progress:
         snapshots = generate(
-            recipe, samples=samples, mcs=mcs, seed=seed, threads=cores(threads), progress=progress
+            recipe, samples=samples, mcs=mcs, seed=seed, threads=threads or usable_cores(), progress=progress
         )
     snapshots.save(output)
     print(

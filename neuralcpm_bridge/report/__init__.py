@@ -24,11 +24,13 @@ def write_report(
     *,
     data: Path | None = None,
     title: str = "",
+    summary: str = "",
     sampling: Sampling | None = None,
     tell: Callable[[str], None] = lambda message: None,
 ) -> list[str]:
     """Write the report of runs (folders of training or experiments, model files); the names of the runs in it.
 
+    `summary` stands under the title, before the count of measures in which each model is nearest to the data.
     Where a run has no `samples.npz` and data is known, its model is sampled as `sampling` says (`None`: not at all).
     """
     with TemporaryDirectory() as scratch:
@@ -43,13 +45,13 @@ def write_report(
                 run.samples = draw_samples(run.artifact, snapshots, sampling)
         tell("writing")
         hashes = {} if source is None else {"data set (SHA-256)": sha256(source)}
-        text = _page(runs, snapshots, title, hashes)
+        text = _page(runs, snapshots, title, summary, hashes)
     with writing(output) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return [run.name for run in runs]
 
 
-def _page(runs: list[Run], data: Snapshots | None, title: str, hashes: dict[str, str]) -> str:
+def _page(runs: list[Run], data: Snapshots | None, title: str, summary: str, hashes: dict[str, str]) -> str:
     truth = truth_of(data)
     timed = {run.name: microseconds(run.artifact, data) for run in runs if run.artifact is not None}
     measured, verdict = sections.measures(runs, data)
@@ -63,7 +65,7 @@ def _page(runs: list[Run], data: Snapshots | None, title: str, hashes: dict[str,
         facts.insert(0, ("snapshots of data", f"{len(data):,}"))
     names = ", ".join(run.name for run in runs)
     heading = title or f"Learned cell energies: {names}"
-    lede = sections.lede(runs, verdict)
+    lede = f"{summary} {sections.lede(runs, verdict)}".strip()
     body = "".join(
         (
             sections.what_was_trained(runs, data),

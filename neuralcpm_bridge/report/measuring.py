@@ -16,6 +16,7 @@ from ..embedded import Dynamics, open_chains
 from ..initial import shrunk_to_pixels
 from ..metrics import summary, volume_range, volumes_fit
 from ..snapshots import Snapshots
+from ..state import CellState
 
 TIMED_FLIPS = 2000
 TIMED_SECONDS = 0.5
@@ -35,9 +36,7 @@ class Sampling:
 
 def draw_samples(artifact: Artifact, data: Snapshots, how: Sampling) -> Snapshots:
     """The end of chains that start with the data's cells shrunk to single pixels."""
-    random = np.random.default_rng([how.seed, 17])
-    chosen = [data[int(number)] for number in random.integers(len(data), size=how.replicates)]
-    starts = [shrunk_to_pixels(state, random) for state in chosen]
+    starts = mixed_starts(data, how.replicates, how.seed)
     dynamics = Dynamics(artifact.metadata.temperature, how.seed, forbid_extinction=artifact.metadata.extinction)
     chains = open_chains(artifact, starts, dynamics, how.threads)
     chains.advance(how.mcs)
@@ -48,6 +47,13 @@ def draw_samples(artifact: Artifact, data: Snapshots, how: Sampling) -> Snapshot
         boundary=artifact.metadata.boundary,
         provenance=provenance,
     )
+
+
+def mixed_starts(data: Snapshots, replicates: int, seed: int) -> list[CellState]:
+    """Cells of random states of the data as single pixels."""
+    random = np.random.default_rng([seed, 17])
+    chosen = [data[int(number)] for number in random.integers(len(data), size=replicates)]
+    return [shrunk_to_pixels(state, random) for state in chosen]
 
 
 def microseconds(artifact: Artifact, data: Snapshots | None) -> dict[str, Any]:
@@ -76,6 +82,10 @@ MEASURES = {
     "variance_fractions": "variance along the axis, {}",
 }
 """Measures that people read, in the order of the table; `{}` is a cell type."""
+
+
+CELL_TYPES_TO_COMPARE = 2
+"""Types whose shapes are subtracted: with more of them there is no one difference to state."""
 
 
 class Measured(NamedTuple):
@@ -118,7 +128,14 @@ def _rows(found: dict[str, Any], names: Sequence[str]) -> dict[str, float | None
         for kind, entry in enumerate(value, start=first):
             if 0 < kind < len(names):
                 rows[title.format(names[kind])] = entry
+        if key == "aspect_ratio" and len(names) == CELL_TYPES_TO_COMPARE + 1 and None not in value[1:]:
+            rows[aspect_gap_title(names)] = value[2] - value[1]
     return rows
+
+
+def aspect_gap_title(names: Sequence[str]) -> str:
+    """The row about how much longer cells of the second type are than those of the first."""
+    return f"aspect ratio, {names[2]} less {names[1]}"
 
 
 def nearest_to_data(models: Sequence[dict[str, Measured]], data: dict[str, Measured], title: str) -> list[bool]:

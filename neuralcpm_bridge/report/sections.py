@@ -52,6 +52,8 @@ def what_was_trained(runs: Sequence[Run], data: Snapshots | None) -> str:
         ["learned numbers", *(f"{run.artifact.metadata.parameters:,}" if run.artifact else "–" for run in runs)],
         ["sees", *map(_window, runs)],
     ]
+    if any(_start(run) for run in runs):
+        rows.append(["training started from", *(_start(run) or "its own fit to the data" for run in runs)])
     if any(run.header for run in runs):
         rows += [
             ["objective", *(str(run.config.get("objective", {}).get("kind", "–")) for run in runs)],
@@ -67,6 +69,11 @@ def what_was_trained(runs: Sequence[Run], data: Snapshots | None) -> str:
 
 def _architecture(run: Run) -> str:
     return run.artifact.metadata.architecture if run.artifact else str(run.config.get("model", {}).get("preset", "–"))
+
+
+def _start(run: Run) -> str:
+    """The model whose weights a training began with, where it did not begin anew."""
+    return str(run.artifact.metadata.training.get("started_from", "")) if run.artifact else ""
 
 
 def _window(run: Run) -> str:

@@ -1,0 +1,97 @@
+"""The verb demo."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .machine import usable_cores
+
+if TYPE_CHECKING:
+    from ..demo import Outcome
+
+NAME_WIDTH = 18
+LINE_WIDTH = 100
+
+
+def demo(
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default="demo or demo-quick"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="No training (and no torch): the bundled models, in under a minute.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
+) -> None:
+    """Show everything on elongated cells: data, training, simulation, measures, both hosts, one report.
+
+    Five minutes on two cores; training starts from the bundled weights, and says so.
+    """
+    from ..demo import FULL, QUICK, run_demo
+
+    folder = output or Path("demo-quick" if quick else "demo")
+    began = time.perf_counter()
+    outcome = run_demo(folder, QUICK if quick else FULL, seed, usable_cores(), narrated)
+    print(f"\nDone in {time.perf_counter() - began:.0f} s. Everything is in {folder}:\n")
+    print(_places(folder, outcome))
+    print(f"\nNext:\n\n{_next(folder, outcome)}")
+
+
+@contextmanager
+def narrated(name: str) -> Iterator[NarratedStep]:
+    """A bar while the step runs, one line with its result and its time when it is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn(f"{name:<{NAME_WIDTH}}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    began, console = time.perf_counter(), Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        step = NarratedStep(bar)
+        yield step
+    text = f"{step.result} ({time.perf_counter() - began:.0f} s)"
+    indent = " " * NAME_WIDTH
+    print(textwrap.fill(f"{name:<{NAME_WIDTH}}{text}", LINE_WIDTH, subsequent_indent=indent), flush=True)
+
+
+class NarratedStep:
+    """What the demo says about one step."""
+
+    def __init__(self, bar: Any) -> None:
+        self.bar, self.task, self.result = bar, bar.add_task("", total=None), ""
+
+    def progress(self, done: int, total: int) -> None:
+        self.bar.update(self.task, completed=done, total=total)
+
+    def tell(self, result: str) -> None:
+        self.result = result
+
+
+def _places(folder: Path, outcome: Outcome) -> str:
+    rows = {
+        outcome.report: "the report: open it in any browser",
+        folder / "closure" / "model.onnx": "the learned model; baseline/model.onnx is the other",
+        outcome.project: "the CompuCell3D project",
+        outcome.morpheus: "the Morpheus model",
+        folder / "simulations": "snapshots, measures over time, animations",
+        folder / "data.npz": "the data set",
+    }
+    width = max(len(str(path)) for path in rows) + 2
+    return "\n".join(f"  {path!s:<{width}}{what}" for path, what in rows.items())
+
+
+def _next(folder: Path, outcome: Outcome) -> str:
+    model = folder / "closure" / "model.onnx"
+    lines = {
+        "a tissue larger than any it was trained on": f"neuralcpm simulate {model} --init blob --lattice 120x120 "
+        f"--cells 48 --mcs 100 -o {folder}/tissue",
+        "in CompuCell3D": f"neuralcpm cc3d run {outcome.project} -o {folder}/cc3d",
+        "your own images: docs/microscopy.md": "neuralcpm data import --help",
+    }
+    return "\n".join(f"  # {what}\n  {command}" for what, command in lines.items())
