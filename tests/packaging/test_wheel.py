@@ -104,4 +104,16 @@ def test_the_verbs_run(installed: Command) -> None:
     installed("neuralcpm", "morpheus", "new", MODEL, "--state", "run/snapshots.npz", "-o", "model.xml")
     installed("neuralcpm", "report", MODEL, "--data", "run/snapshots.npz", "--mcs", 2, "-o", "report.html")
     installed("neuralcpm", "data", "info", "run/snapshots.npz")
+    installed("neuralcpm", "data", "elongation", "--samples", 2, "--mcs", 5, "-o", "data.npz")
     installed("neuralcpm", "doctor")
+
+
+def test_the_quick_demo_runs_without_torch(installed: Command) -> None:
+    said = " ".join(installed("neuralcpm", "demo", "--quick", "-o", "demo").split())
+    assert "nothing is trained: the closure is the bundled pretrained:elongated-cells" in said
+    assert "the engine reproduces the energies stored in both model files" in said
+    assert "the closure is closer to the data" in said
+    project = "demo/ElongatedCells/ElongatedCells.cc3d"
+    installed("python", "-c", f"from cc3d_steppables.inject import Project; Project.open('{project}').facts()")
+    installed("neuralcpm", "morpheus", "check", "demo/ElongatedCells.xml")
+    installed("python", "-c", "from pathlib import Path; assert Path('demo/report.html').stat().st_size > 50_000")
