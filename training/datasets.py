@@ -67,7 +67,7 @@ RECIPES = {
     )
 }
 
-POLE_DISTANCE = 0.3
+POLE_DISTANCE = 0.23
 """Of each bipolar pole from the middle, as a share of the lattice's side."""
 
 

@@ -15,14 +15,15 @@ from .closure import Plan, measured, picture, sample_both, train_both
 from .setting import Setting
 
 PLANS = {
+    # One layer on blocks of 5 × 5 sites sees as far as two on 3 × 3, at an eighth of the cost.
     "small": Plan(
-        "local8x2-closure",
+        "local8s5-closure",
         temperature=2.0,
-        steps=240,
-        baseline_steps=150,
-        pool=12,
-        batch=4,
-        sweeps=4,
+        steps=600,
+        baseline_steps=200,
+        pool=16,
+        batch=6,
+        sweeps=6,
         replicates=32,
         mcs=600,
         symmetries=True,
