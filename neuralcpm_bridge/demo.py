@@ -79,10 +79,8 @@ class Models(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out; shares are of the data's aspect-ratio gap, with standard errors."""
+    """What was found, in a sentence, and where the files for people and hosts are."""
 
-    closure_share: Measured
-    baseline_share: Measured
     verdict: str
     project: Path
     morpheus: Path
@@ -105,13 +103,13 @@ def run_demo(folder: Path, plan: Plan, seed: int, threads: int, narrate: Narrato
         name: _simulate(folder, name, artifact, starts, plan, seed, threads, narrate)
         for name, artifact in models._asdict().items()
     }
-    shares, verdict = _measure(folder, data, drawn, narrate)
+    verdict = _measure(folder, data, drawn, narrate)
     project, morpheus = _write_for_hosts(folder, models.closure, starts[0], seed, narrate)
     report = folder / "report.html"
     with narrate("report") as step:
         write_report([folder], report, title="Elongated cells: what contact and volume cannot express", summary=verdict)
         step.tell(f"{report}: open it in any browser")
-    return Outcome(shares["closure"], shares["baseline"], verdict, project, morpheus, report)
+    return Outcome(verdict, project, morpheus, report)
 
 
 def _claim(folder: Path, plan: Plan, seed: int) -> None:
@@ -266,10 +264,8 @@ def _simulate(
     return samples
 
 
-def _measure(
-    folder: Path, data: Snapshots, drawn: dict[str, Snapshots], narrate: Narrator
-) -> tuple[dict[str, Measured], str]:
-    """Each model's share of the data's aspect-ratio gap, and a sentence that says what was found, whatever it is."""
+def _measure(folder: Path, data: Snapshots, drawn: dict[str, Snapshots], narrate: Narrator) -> str:
+    """A sentence about each model's share of the data's aspect-ratio gap: what was found, whatever it is."""
     title = aspect_gap_title(data.type_names)
     with narrate("measure") as step:
         wanted = comparable_measures(data, data)
@@ -284,7 +280,7 @@ def _measure(
         nearest = dict(zip(found, nearest_to_data(list(found.values()), wanted, title), strict=True))
         verdict = verdict_of(wanted[title], shares, nearest)
         step.tell(verdict)
-    return shares, verdict
+    return verdict
 
 
 def share_of(part: Measured, whole: Measured) -> Measured:

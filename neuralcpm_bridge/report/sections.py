@@ -24,6 +24,7 @@ NO_CURVES = (
     "loss",
     "energy_data",
     "energy_chains",
+    "energy_holdout",
     "gap",
     "acceptance",
     "rate",
@@ -113,7 +114,7 @@ def curves(runs: Sequence[Run], truth: dict[str, float]) -> str:
 
     charts = [svg_chart("Loss", lines("loss")), svg_chart("Acceptance of proposals", lines("acceptance"))]
     for run in trained:
-        energies = {"energy_data": "data", "energy_chains": "chains"}
+        energies = {"energy_data": "data", "energy_chains": "chains", "energy_holdout": "data never trained on"}
         pairs = [Line(name, run.curves["step"], run.curves[key]) for key, name in energies.items() if key in run.curves]
         charts.append(svg_chart(f"Energy of data and chains, {run.name}", pairs))
     for run in trained:
@@ -123,8 +124,8 @@ def curves(runs: Sequence[Run], truth: dict[str, float]) -> str:
 
 
 def parameter_charts(run: Run, truth: dict[str, float]) -> list[str]:
-    """Contact energies in one chart, every other parameter in its own: their scales differ."""
-    named = [key for key in run.curves if key not in NO_CURVES]
+    """Contact energies in one chart, every other parameter in its own: their scales differ. Frozen ones have none."""
+    named = [key for key, values in run.curves.items() if key not in NO_CURVES and (len(values) < 2 or np.ptp(values))]
     groups = [[key for key in named if key.startswith("J")], *([key] for key in named if not key.startswith("J"))]
     steps = run.curves["step"]
     charts = []
