@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 import time
 from collections.abc import Iterator
@@ -87,11 +89,12 @@ def _places(folder: Path, outcome: Outcome) -> str:
 
 
 def _next(folder: Path, outcome: Outcome) -> str:
+    program = "neuralcpm" if shutil.which("neuralcpm") else sys.argv[0]  # an environment that is not activated
     model = folder / "closure" / "model.onnx"
     lines = {
-        "a tissue larger than any it was trained on": f"neuralcpm simulate {model} --init blob --lattice 120x120 "
+        "a tissue larger than any it was trained on": f"{program} simulate {model} --init blob --lattice 120x120 "
         f"--cells 48 --mcs 100 -o {folder}/tissue",
-        "in CompuCell3D": f"neuralcpm cc3d run {outcome.project} -o {folder}/cc3d",
-        "your own images: docs/microscopy.md": "neuralcpm data import --help",
+        "in CompuCell3D": f"{program} cc3d run {outcome.project} -o {folder}/cc3d",
+        "your own images: docs/microscopy.md": f"{program} data import --help",
     }
     return "\n".join(f"  # {what}\n  {command}" for what, command in lines.items())
