@@ -12,7 +12,7 @@ import pytest
 from neuralcpm_bridge.report import Sampling, write_report
 from neuralcpm_bridge.report.gather import checkpoint_header, find_runs
 from neuralcpm_bridge.report.measuring import Measured, nearest_to_data
-from neuralcpm_bridge.snapshots import Snapshots
+from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
 from .browser import find_browser, open_page
 
@@ -124,6 +124,21 @@ def test_a_model_alone_and_the_verb(cli, models: dict[str, Path], experiment: Pa
     assert "mnist-cellsort (2)" in out
     assert "was not found" in target.read_text(encoding="utf-8")
     assert [run.name for run in find_runs([experiment / "closure"], tmp_path)] == ["closure"]
+
+
+def test_models_that_came_trained_are_not_said_to_be_trained_on_this_data(experiment: Path, tmp_path: Path) -> None:
+    target = tmp_path / "r.html"
+    write_report(["pretrained:cell-sorting"], target, data=plain_data(experiment, tmp_path))
+    text = target.read_text(encoding="utf-8")
+    assert "The models came trained; here they are compared with 6 snapshots" in text
+    assert re.search(r"trained before, on</th><td[^>]*>128 snapshots \(cellsort-a\), \d+ steps", text)
+
+
+def plain_data(experiment: Path, folder: Path) -> Path:
+    """The experiment's data with names that a bundled model knows."""
+    data = load_snapshots(experiment / "data.npz")
+    Snapshots(data.ids, data.types, ("medium", "A", "B"), data.boundary).save(folder / "plain.npz")
+    return folder / "plain.npz"
 
 
 def test_wrong_use(refused, experiment: Path, tmp_path: Path) -> None:

@@ -63,9 +63,14 @@ def what_was_trained(runs: Sequence[Run], data: Snapshots | None) -> str:
             ["training time", *(duration(run.header.get("seconds")) for run in runs)],
             ["ΔH evaluations", *(html.number(run.header.get("evaluations")) for run in runs)],
         ]
+    if any(_earlier_training(run) for run in runs):
+        rows.append(["trained before, on", *(_earlier_training(run) or "–" for run in runs)])
     notes = "".join(html.paragraph(f"{run.name}: {run.note}", "note") for run in runs if run.note)
     head = ["", *(run.name for run in runs)]
-    return html.section("What was trained, on what", html.paragraph(data_sentence(data)), html.table(head, rows), notes)
+    said = data_sentence(data)
+    if data is not None and not any(run.header for run in runs):
+        said = f"The models came trained; here they are compared with {said}"
+    return html.section("What was trained, on what", html.paragraph(said), html.table(head, rows), notes)
 
 
 def _architecture(run: Run) -> str:
@@ -75,6 +80,14 @@ def _architecture(run: Run) -> str:
 def _start(run: Run) -> str:
     """The model whose weights a training began with, where it did not begin anew."""
     return str(run.artifact.metadata.training.get("started_from", "")) if run.artifact else ""
+
+
+def _earlier_training(run: Run) -> str:
+    """What a model file without a run says of its own training."""
+    facts = run.artifact.metadata.training if run.artifact and not run.header else {}
+    if not {"experiment", "snapshots", "steps"} <= facts.keys():
+        return ""
+    return f"{facts['snapshots']} snapshots ({facts['experiment']}), {facts['steps']} steps"
 
 
 def _window(run: Run) -> str:
