@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from neuralcpm_bridge._engine import EngineError, Model, State, isa, reference_energy
 
 from ..strategies import random_state
-from .models import make_model, network_weights
+from .models import NH, make_model, network_weights
 
 PAPER = {
     "kind": "nh",
@@ -207,6 +208,34 @@ def test_too_small_a_lattice_is_refused() -> None:
     model = make_model(network_weights(np.random.default_rng(0), PAPER), neural=PAPER)
     with pytest.raises(EngineError, match="smaller than one block"):
         State(model, np.zeros((17, 40), dtype=np.int32), np.array([0], dtype=np.int32))
+
+
+@pytest.mark.parametrize("spec", [LOCAL8, PAPER, NH], ids=["local8", "paper", "nh"])
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e8, 1e16, 1e30])
+def test_weights_out_of_range_are_never_garbage(spec: dict[str, Any], size: float) -> None:
+    """Finite weights that overflow the engine's numbers make ΔH undefined, which sweeps refuse."""
+    rng = np.random.default_rng(3)
+    weights = {
+        name: weight * np.float32(size) if name.startswith("neural.layers") else weight
+        for name, weight in network_weights(rng, spec).items()
+    }
+    model = make_model(weights, neural=spec)
+    start = random_state(rng, (36, 36), 6, absent=False)
+    state = State(model, start.ids, start.types)
+    exact = neural_energy(model, state.ids, state.types)
+    if size >= 1e16:
+        assert math.isnan(state.energy()[1])
+        with pytest.raises(EngineError, match="undefined"):
+            state.sweep(1, 1.0, 0)
+    for _ in range(8):
+        row, col, cell = random_flip(rng, state)
+        if cell == state.ids[row, col]:
+            continue
+        delta = state.delta(row, col, cell)
+        ids = state.ids.copy()
+        ids[row, col] = cell
+        other = neural_energy(model, ids, state.types)
+        assert math.isnan(delta) or abs(delta - (other - exact)) <= 1e-5 * (abs(exact) + abs(other))
 
 
 ISA_PROGRAM = """

@@ -83,9 +83,17 @@ void Incremental::convolve(const Pass& pass, const Packed& weights, const float*
                            const std::vector<float>* bias) const {
   if (rect.empty()) return;
   const int rows = rect.y.size(), columns = rect.x.size();
+  // Of the padding, only the far end that a whole circular axis repeats is not zero.
+  const Frame& frame = pass.frame;
+  const auto live = [](const FrameAxis& axis, Span span) {
+    const Span read = span.grown(1);
+    return axis.whole ? read : read & axis.exists;
+  };
+  const Span y = live(frame.y, rect.y), x = live(frame.x, rect.x);
   run({in + pass.at(weights.in_stride, rect.y.lo, rect.x.lo), pass.pitch(weights.in_stride), weights.inputs,
        weights.in_stride, out + pass.at(weights.out_stride, rect.y.lo, rect.x.lo), pass.pitch(weights.out_stride),
-       weights.out_stride, rows, columns, -1, rows + 1, -1, columns + 1, weights.weights.data(),
+       weights.out_stride, rows, columns, y.lo - rect.y.lo, y.hi - rect.y.lo, x.lo - rect.x.lo, x.hi - rect.x.lo,
+       weights.weights.data(),
        bias != nullptr, bias ? bias->data() : nullptr},
       weights.outputs);
 }
@@ -146,10 +154,10 @@ void Incremental::background_phi(Pass& pass) {
   kernels_.silu({rect.y.size(), rect.x.size() * width}, pass.p + at, pass.pitch(width), pass.phi + at, pass.pitch(width));
 }
 
-// Σ over cells of phi, always in the order of ids: near cells from the proposal or from their tiles.
-void Incremental::sum_cells(Pass& pass) {
+// Σ over cells of phi, always in the order of ids: the background's share.
+void Incremental::start_sum(Pass& pass) {
   const Frame& frame = pass.frame;
-  const Rect rect = frame.phi(), around = frame.psi().grown(1);
+  const Rect rect = frame.phi();
   const int width = padded(pass.plan->width);
   const float background_counts = plan_.local ? 0.0f : float(counted_);
   pass.sum = proposal_.arena.take<float>(std::size_t(frame.area()) * width);
@@ -158,6 +166,12 @@ void Incremental::sum_cells(Pass& pass) {
     const std::ptrdiff_t row = pass.at(width, y, rect.x.lo);
     for (int i = 0; i < rect.x.size() * width; ++i) pass.sum[row + i] = background_counts * pass.phi[row + i];
   }
+}
+
+// The cells' share: near ones from the proposal or from their tiles.
+void Incremental::sum_cells(Pass& pass) {
+  const Rect rect = pass.frame.phi();
+  const int width = padded(pass.plan->width);
   for (const Candidate& cell : proposal_.candidates) {
     const Rect part = cell.at.reached & rect;
     if (part.empty()) continue;
@@ -165,7 +179,6 @@ void Incremental::sum_cells(Pass& pass) {
     kernels_.add({part.y.size(), part.x.size() * width}, phi.data, phi.pitch,
                  pass.sum + pass.at(width, part.y.lo, part.x.lo), pass.pitch(width));
   }
-  fill_padding(pass, pass.sum, width, around);
 }
 
 // psi: T in front of its first SiLU (Y and the shared part), G behind it, and the output.
@@ -184,6 +197,7 @@ void Incremental::background_psi(Pass& pass) {
     const std::ptrdiff_t row = pass.at(width, y, rect.x.lo);
     std::memcpy(pass.t + row, pass.y + row, sizeof(float) * rect.x.size() * width);
   }
+  fill_padding(pass, pass.sum, width, rect.grown(1));
   convolve(pass, plan.shared, pass.sum, rect, pass.t);
   const Rect active = plan.last && !head_->wants_output() ? rect : known;
   const std::ptrdiff_t at = pass.at(width, active.y.lo, active.x.lo);

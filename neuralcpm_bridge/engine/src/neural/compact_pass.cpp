@@ -1,5 +1,8 @@
-// Layers whose grid is one Winograd tile: every proposal recomputes them as a whole, all cells together. A cell
-// then differs from the background everywhere, if only by rounding, so its support is the whole grid, always.
+// Layers whose grid is one Winograd tile: every proposal recomputes them as a whole, for all cells. A cell then differs
+// from the background everywhere, if only by rounding, so its support is the whole grid, always.
+//
+// Cells go through a convolution in batches, a matrix product per interpolation point. Between two convolutions a cell's
+// image stays in the core's own cache: what is not needed later is never written elsewhere.
 #include <cstring>
 
 #include "incremental.hpp"
@@ -7,119 +10,144 @@
 namespace ncpm::neural {
 namespace {
 
-constexpr int kBatch = 18;  // cells whose points stay in the cache together
+int points_of(const LayerPlan& plan) { return (plan.grid.y.size + 2) * (plan.grid.x.size + 2); }
 
 }  // namespace
 
-// outs[k][part] = convolution of images[k]; the weights' outputs are shared out to `parts` images of equal width.
-void Incremental::convolve_compact(const Pass& pass, const WinogradWeights& weights, const std::vector<const float*>& images,
-                                   const std::vector<float*>& outs, int parts) {
-  const int height = pass.plan->grid.y.size, width = pass.plan->grid.x.size, points = (height + 2) * (width + 2);
-  const int in_stride = padded(weights.inputs), out_stride = weights.out_stride, part_width = out_stride / parts;
-  const std::size_t in_size = std::size_t(points) * kBatch * in_stride, out_size = std::size_t(points) * kBatch * out_stride;
-  if (points_in_.size() < in_size) points_in_ = Array<float>(in_size);
-  if (points_out_.size() < out_size) points_out_ = Array<float>(out_size);
-  const int count = int(images.size());
-  for (int start = 0; start < count; start += kBatch) {
-    const int cells = std::min(kBatch, count - start);
-    for (int k = 0; k < cells; ++k)
-      kernels_.winograd_input(height, width, images[start + k], in_stride, points_in_.data() + k * in_stride, kBatch * in_stride);
-    for (int point = 0; point < points; ++point)
-      kernels_.mix_channels({points_in_.data() + std::size_t(point) * kBatch * in_stride, 0, weights.inputs, in_stride,
-                             points_out_.data() + std::size_t(point) * kBatch * out_stride, 0, out_stride, 1, cells, 0, 0, 0, 0,
-                             weights.weights.data() + std::size_t(point) * weights.inputs * out_stride, true});
-    for (int k = 0; k < cells; ++k)
-      for (int part = 0; part < parts; ++part)
-        kernels_.winograd_output(height, width, points_out_.data() + k * out_stride + part * part_width, kBatch * out_stride,
-                                 part_width, outs[(start + k) * parts + part], part_width);
-    multiply_adds_ += std::uint64_t(points) * cells * weights.inputs * out_stride;
+// Room for the points of a batch in every such layer.
+void Incremental::make_points() {
+  std::size_t in = 0, out = 0;
+  for (const LayerPlan& plan : plan_.layers) {
+    if (!plan.compact) continue;
+    const std::size_t slots = std::size_t(points_of(plan)) * kBatch;
+    in = std::max(in, slots * padded(std::max(plan.inputs, plan.width)));
+    out = std::max(out, slots * plan.compact_first.out_stride);
   }
+  points_in_ = Array<float>(in);
+  points_out_ = Array<float>(out);
+}
+
+void Incremental::to_points(const Pass& pass, const float* image, int channels, int slot) {
+  const Grid& grid = pass.plan->grid;
+  kernels_.winograd_input(grid.y.size, grid.x.size, image, channels, points_in_.data() + slot * channels,
+                          kBatch * channels);
+}
+
+// The convolution's output channels from `first` on.
+void Incremental::from_points(const Pass& pass, const WinogradWeights& weights, int slot, int first, int channels,
+                              float* image) const {
+  const Grid& grid = pass.plan->grid;
+  kernels_.winograd_output(grid.y.size, grid.x.size, points_out_.data() + slot * weights.out_stride + first,
+                           kBatch * weights.out_stride, channels, image, channels);
+}
+
+void Incremental::multiply_points(const Pass& pass, const WinogradWeights& weights, int slots) {
+  const int points = points_of(*pass.plan), in_stride = padded(weights.inputs), out_stride = weights.out_stride;
+  for (int point = 0; point < points; ++point)
+    kernels_.mix_channels({points_in_.data() + std::size_t(point) * kBatch * in_stride, 0, weights.inputs, in_stride,
+                           points_out_.data() + std::size_t(point) * kBatch * out_stride, 0, out_stride, 1, slots, 0, 0,
+                           0, 0, weights.weights.data() + std::size_t(point) * weights.inputs * out_stride, true});
+  multiply_adds_ += std::uint64_t(points) * slots * weights.inputs * out_stride;
 }
 
 // A cell's image of the whole grid, new in the arena.
 Patch Incremental::whole_patch(const Pass& pass, int channels) {
   const Grid& grid = pass.plan->grid;
-  return {{{0, grid.y.size}, {0, grid.x.size}}, proposal_.arena.take<float>(std::size_t(grid.sites()) * channels), channels,
+  return {{{0, grid.y.size}, {0, grid.x.size}},
+          proposal_.arena.take<float>(std::size_t(grid.sites()) * channels),
+          channels,
           grid.x.size * channels};
 }
 
+// Completes a cell's new input by what it keeps.
+void Incremental::whole_input(const Pass& pass, Candidate& cell) {
+  const Grid& grid = pass.plan->grid;
+  const int inputs = padded(pass.plan->inputs);
+  if (cell.input.data && cell.input.at.y.length == grid.y.size && cell.input.at.x.length == grid.x.size) return;
+  Patch input = whole_patch(pass, inputs);
+  const std::size_t bytes = sizeof(float) * grid.sites() * inputs;
+  if (cells_.has_tiles(cell.id)) std::memcpy(input.data, cells_.tile(cell.id, pass.layer).field[kInput], bytes);
+  else std::memset(input.data, 0, bytes);
+  if (cell.input.data)
+    copy_shared(input.at, input.data, input.pitch, cell.input.at, cell.input.data, cell.input.pitch, inputs, grid);
+  cell.input = input;
+}
+
+// Y of the cells, and the sum of their phi.
 void Incremental::compact_first_and_phi(Pass& pass) {
   const LayerPlan& plan = *pass.plan;
-  const Grid& grid = plan.grid;
-  const int inputs = padded(plan.inputs), width = padded(plan.width);
+  const int width = padded(plan.width), pitch = pass.pitch(width), image_pitch = plan.grid.x.size * width;
   const Rect all = pass.frame.exists();
   const std::ptrdiff_t at = pass.at(width, all.y.lo, all.x.lo);
-  const Window window{grid.y.size, grid.x.size * width};
-  std::vector<const float*> images;
-  std::vector<float*> outs;
-  for (Candidate& cell : proposal_.candidates) {
-    if (cell.support.empty()) continue;
-    if (!cell.input.data || cell.input.at.y.length < grid.y.size || cell.input.at.x.length < grid.x.size) {
-      Patch input = whole_patch(pass, inputs);
-      const Tile& tile = cells_.tile(cell.id, pass.layer);
-      if (cells_.has_tiles(cell.id))  // a whole-grid tile
-        std::memcpy(input.data, tile.field[kInput], sizeof(float) * grid.sites() * inputs);
-      else
-        std::memset(input.data, 0, sizeof(float) * grid.sites() * inputs);
-      if (cell.input.data)
-        copy_shared(input.at, input.data, input.pitch, cell.input.at, cell.input.data, cell.input.pitch, inputs, grid);
-      cell.input = input;
-    }
-    cell.x = whole_patch(pass, width);
-    cell.y = whole_patch(pass, width);
-    images.push_back(cell.input.data);
-    outs.insert(outs.end(), {cell.x.data, cell.y.data});
-  }
-  convolve_compact(pass, plan.compact_first, images, outs, 2);
-  images.clear();
-  outs.clear();
-  for (Candidate& cell : proposal_.candidates) {
-    if (cell.support.empty()) continue;
-    // phi's first activation takes X's place.
-    kernels_.silu_change(window, pass.x + at, pass.q + at, pass.pitch(width), cell.x.data, cell.x.pitch, cell.x.data, cell.x.pitch);
-    cell.phi = whole_patch(pass, width);
-    images.push_back(cell.x.data);
-    outs.push_back(cell.phi.data);
-  }
-  convolve_compact(pass, plan.compact_second_phi, images, outs, 1);
+  const Window window{plan.grid.y.size, image_pitch};
+  float* image = proposal_.scratch[0].data();
+  present_.clear();
   for (Candidate& cell : proposal_.candidates)
-    if (cell.phi.data)
-      kernels_.silu_change(window, pass.p + at, pass.phi + at, pass.pitch(width), cell.phi.data, cell.phi.pitch, cell.phi.data, cell.phi.pitch);
+    if (!cell.support.empty()) present_.push_back(&cell);
+  const int count = int(present_.size());
+  for (int start = 0; start < count; start += kBatch) {
+    const int slots = std::min(kBatch, count - start);
+    for (int slot = 0; slot < slots; ++slot) {
+      Candidate& cell = *present_[start + slot];
+      whole_input(pass, cell);
+      to_points(pass, cell.input.data, padded(plan.inputs), slot);
+    }
+    multiply_points(pass, plan.compact_first, slots);
+    for (int slot = 0; slot < slots; ++slot) {
+      Candidate& cell = *present_[start + slot];
+      cell.y = whole_patch(pass, width);
+      from_points(pass, plan.compact_first, slot, width, width, cell.y.data);
+      from_points(pass, plan.compact_first, slot, 0, width, image);
+      kernels_.silu_change(window, pass.x + at, pass.q + at, pitch, image, image_pitch, image, image_pitch);
+      to_points(pass, image, width, slot);
+    }
+    multiply_points(pass, plan.compact_second_phi, slots);
+    for (int slot = 0; slot < slots; ++slot) {
+      from_points(pass, plan.compact_second_phi, slot, 0, width, image);
+      kernels_.silu_change(window, pass.p + at, pass.phi + at, pitch, image, image_pitch, image, image_pitch);
+      kernels_.add(window, image, image_pitch, pass.sum + at, pitch);
+    }
+  }
 }
 
 void Incremental::compact_psi(Pass& pass) {
   const LayerPlan& plan = *pass.plan;
-  const Grid& grid = plan.grid;
-  const int inputs = padded(plan.inputs), width = padded(plan.width);
+  const int width = padded(plan.width), pitch = pass.pitch(width), image_pitch = plan.grid.x.size * width;
   const Rect all = pass.frame.exists(), seen = pass.frame.output();
   const std::ptrdiff_t at = pass.at(width, all.y.lo, all.x.lo);
-  const bool stop = plan.last && !head_->wants_output();
-  std::vector<const float*> images;
-  std::vector<float*> outs;
-  for (Candidate& cell : proposal_.candidates) {
-    if (cell.support.empty()) continue;
-    kernels_.silu_change({grid.y.size, grid.x.size * width}, pass.t + at, pass.g + at, pass.pitch(width), cell.y.data, cell.y.pitch,
-                         cell.y.data, cell.y.pitch);
-    cell.output_rect = seen;
-    if (stop) {
-      cell.output = cell.y;
-      proposal_.writes.push_back({cell.id, pass.layer, kG, cell.output});
-      continue;
+  const Window window{plan.grid.y.size, image_pitch};
+  const auto activate = [&](Candidate& cell) {
+    kernels_.silu_change(window, pass.t + at, pass.g + at, pitch, cell.y.data, image_pitch, cell.y.data, image_pitch);
+  };
+  if (plan.last && !head_->wants_output()) {
+    for (Candidate* cell : present_) {
+      activate(*cell);
+      cell->output = cell->y;
+      head_->see_cell(proposal_, pass, cells_, *cell);
     }
-    cell.output = whole_patch(pass, width);
-    images.push_back(cell.y.data);
-    outs.push_back(cell.output.data);
+    return;
   }
-  if (stop) return;
-  convolve_compact(pass, plan.compact_second_psi, images, outs, 1);
-  for (Candidate& cell : proposal_.candidates) {
-    if (!cell.output.data) continue;
-    if (plan.cell_skip.empty())
-      kernels_.add({grid.y.size, grid.x.size * width}, cell.input.data, cell.input.pitch, cell.output.data, cell.output.pitch);
-    else
-      kernels_.mix_channels({cell.input.data, cell.input.pitch, plan.inputs, inputs, cell.output.data, cell.output.pitch, width,
-                             grid.y.size, grid.x.size, 0, 0, 0, 0, plan.cell_skip.weights.data()});
-    cell.output.at = pass.frame.sites(seen);  // sites that fill no pooling block end here
+  const int count = int(present_.size());
+  for (int start = 0; start < count; start += kBatch) {
+    const int slots = std::min(kBatch, count - start);
+    for (int slot = 0; slot < slots; ++slot) {
+      Candidate& cell = *present_[start + slot];
+      activate(cell);
+      to_points(pass, cell.y.data, width, slot);
+    }
+    multiply_points(pass, plan.compact_second_psi, slots);
+    for (int slot = 0; slot < slots; ++slot) {
+      Candidate& cell = *present_[start + slot];
+      cell.output = {pass.frame.sites(seen), cell.y.data, width, image_pitch};  // psi's first activation has served
+      cell.output_rect = seen;
+      from_points(pass, plan.compact_second_psi, slot, 0, width, cell.output.data);
+      if (plan.cell_skip.empty())
+        kernels_.add(window, cell.input.data, cell.input.pitch, cell.output.data, image_pitch);
+      else
+        kernels_.mix_channels({cell.input.data, cell.input.pitch, plan.inputs, padded(plan.inputs), cell.output.data,
+                               image_pitch, width, plan.grid.y.size, plan.grid.x.size, 0, 0, 0, 0,
+                               plan.cell_skip.weights.data()});
+    }
   }
 }
 

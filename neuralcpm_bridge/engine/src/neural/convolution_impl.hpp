@@ -179,15 +179,21 @@ void mix_block(const Convolution& job, const float* in, float* out, int group) {
   constexpr int N = Blocking<V, Group>::vectors;
   const std::ptrdiff_t in_stride = job.in_stride, out_stride = job.out_stride;
   typename V::Floats sum[Pixels][N];
-  for (int n = 0; n < N; ++n) {
-    const auto start = job.bias ? V::load(job.bias + group + n * V::lanes) : V::fill(0.0f);
-    for (int p = 0; p < Pixels; ++p) sum[p][n] = start;
-  }
-  if (!job.fresh)
+  // What the sums start from: the output so far, or the bias for every pixel, or zero.
+  const float* start = job.fresh ? (job.bias ? job.bias + group : nullptr) : out;
+  const std::ptrdiff_t start_stride = job.fresh ? 0 : out_stride;
+  if (start) {
+#pragma GCC unroll 8
     for (int p = 0; p < Pixels; ++p)
-      for (int n = 0; n < N; ++n) sum[p][n] = V::load(out + p * out_stride + n * V::lanes);
+      for (int n = 0; n < N; ++n) sum[p][n] = V::load(start + p * start_stride + n * V::lanes);
+  } else {
+#pragma GCC unroll 8
+    for (int p = 0; p < Pixels; ++p)
+      for (int n = 0; n < N; ++n) sum[p][n] = V::fill(0.0f);
+  }
   const float* weights = job.weights + group;
-  for (int i = 0; i < job.in_channels; ++i, weights += out_stride) {
+  int i = 0;
+  do {
     typename V::Floats w[N];
     for (int n = 0; n < N; ++n) w[n] = V::load(weights + n * V::lanes);
 #pragma GCC unroll 8
@@ -196,7 +202,8 @@ void mix_block(const Convolution& job, const float* in, float* out, int group) {
 #pragma GCC unroll 4
       for (int n = 0; n < N; ++n) sum[p][n] = V::fma(value, w[n], sum[p][n]);
     }
-  }
+    weights += out_stride;
+  } while (++i < job.in_channels);
   for (int p = 0; p < Pixels; ++p)
     for (int n = 0; n < N; ++n) V::store(out + p * out_stride + n * V::lanes, sum[p][n]);
 }

@@ -1,5 +1,6 @@
 // The two ways from the last layer to an energy. Both keep their sums over sites and cells as integers, in
-// units of kFixedUnit: adding and taking away is exact.
+// units of kFixedUnit: adding and taking away is exact. Weights so large that a value or a sum leaves the range of these
+// integers make the energy undefined (NaN), and it stays so until the next rebuild.
 #pragma once
 
 #include "incremental.hpp"
@@ -25,7 +26,19 @@ class LocalHead final : public Head {
   Array<float> background_energy_;  // by site
   Patch pending_background_;
   float *base_ = nullptr, *activation_ = nullptr;  // of the cells' head for the background, in the window
-  std::int64_t total_ = 0, pending_ = 0;
+  std::int64_t total_ = 0, pending_ = 0;  // or kOutOfRange
+};
+
+// A matrix with the weights of one input side by side: the sums of all outputs grow together.
+struct Dense {
+  int inputs = 0, outputs = 0;
+  std::vector<double> weight, bias;
+
+  Dense() = default;
+  explicit Dense(const Linear& linear);
+  bool empty() const { return weight.empty(); }
+  // bias · times + weight · x
+  std::vector<double> operator()(const std::vector<double>& x, double times = 1.0) const;
 };
 
 // nh: features summed over sites and cells, then a dense network in double precision.
@@ -60,7 +73,7 @@ class GlobalHead final : public Head {
     Patch pending;    // of the background
   };
 
-  void add(const Summed& of, const Patch& patch, bool background, int sign, Sums& sums) const;
+  void add(const Summed& of, const Patch& patch, bool background, int sign);
   void replace_background(Summed& of, const Patch& fresh, Arena& arena);
   void replace_cell(const Summed& of, const Patch& fresh, const Cells& cells, int id, Arena& arena);
   double dense(const Sums& sums, double counted) const;
@@ -68,14 +81,16 @@ class GlobalHead final : public Head {
   const Plan& plan_;
   const Kernels& kernels_;
   const bool wants_output_;
+  const bool sees_all_;  // every proposal shows all cells: nothing of the former ones remains
   std::vector<Summed> summed_;  // the output; or what is behind psi's first SiLU, and the layer's input
   Sums sums_, pending_;
+  bool in_range_ = true, pending_in_range_ = true;
   double energy_ = 0, pending_energy_ = 0;
-  std::vector<Linear> reach_;  // by border class: the sum of the taps of psi's second convolution that hit a site
+  std::vector<Dense> reach_;  // by border class: the sum of the taps of psi's second convolution that hit a site
   std::vector<double> second_psi_bias_;
-  Linear skip_, project_, out_;
+  Dense skip_, project_, out_;
   struct DenseLayer {
-    Linear linear, skip;
+    Dense linear, skip;
   };
   std::vector<DenseLayer> mlp_;
 };

@@ -27,13 +27,14 @@ std::vector<std::array<int, kFields>> field_channels(const Plan& plan, const Hea
     // What is recomputed as a whole every time needs no cache.
     channels[kX] = channels[kY] = channels[kPhi] = layer.compact ? 0 : padded(layer.width);
     channels[kSkip] = first ? layer.cell_outputs : 0;
-    channels[kG] = layer.last && !head.wants_output() ? padded(layer.width) : 0;
+    channels[kG] = layer.last && !layer.compact && !head.wants_output() ? padded(layer.width) : 0;
     channels[kEnergy] = layer.last && plan.local ? 1 : 0;
     out.push_back(channels);
   }
   if (!plan.local) {
     out.emplace_back();
-    out.back()[kInput] = head.wants_output() ? padded(plan.layers.back().width) : 0;
+    const LayerPlan& last = plan.layers.back();
+    out.back()[kInput] = head.wants_output() && !last.compact ? padded(last.width) : 0;
   }
   return out;
 }
@@ -66,6 +67,7 @@ Incremental::Incremental(const Plan& plan, const Kernels& kernels, std::unique_p
     for (Array<float>* array : {&cache.p, &cache.phi, &cache.sum, &cache.t}) *array = Array<float>(sites * width);
     background_.push_back(std::move(cache));
   }
+  make_points();
 }
 
 // Adds (by = 1) or takes away (by = -1) a pixel from the fixed-point sums of the background and of its cell.
@@ -185,17 +187,20 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
       for (Candidate& cell : p.candidates) cell.at = pass.frame.footprint(cell.support);
     background_first(pass);
     background_phi(pass);
-    if (plan.compact) compact_first_and_phi(pass);
-    else
+    start_sum(pass);
+    if (plan.compact) {
+      compact_first_and_phi(pass);
+    } else {
       for (Candidate& cell : p.candidates) {
         if (cell.support.empty()) continue;
         if (pass.layer > 0) cell_first(pass, cell);
         if (pass.layer > 0 || p.background || moved(cell)) cell_phi(pass, cell);
       }
-    sum_cells(pass);
+      sum_cells(pass);
+    }
     background_psi(pass);
-    // The local head takes every cell's output as soon as it is there, from memory that the next one uses again.
-    const bool at_once = plan.last && plan_.local;
+    // A head takes every cell's output as soon as it is there where it can: while it is in the cache.
+    const bool at_once = plan.last && (plan_.local || (plan.compact && !head_->wants_output()));
     if (at_once) head_->see_background(p, pass);
     if (plan.compact) compact_psi(pass);
     else
@@ -208,7 +213,8 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     if (!plan.last || head_->wants_output()) hand_on(pass);
   }
   p.complete = p.passes.size() == plan_.layers.size();
-  if (p.complete && !plan_.local) {
+  const LayerPlan& last = plan_.layers.back();
+  if (p.complete && !plan_.local && !(last.compact && !head_->wants_output())) {
     head_->see_background(p, p.passes.back());
     for (const Candidate& cell : p.candidates) head_->see_cell(p, p.passes.back(), cells_, cell);
   }

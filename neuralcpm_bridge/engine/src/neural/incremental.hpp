@@ -131,6 +131,7 @@ class Incremental {
                 const std::vector<float>* bias = nullptr) const;
   void background_first(Pass& pass);
   void background_phi(Pass& pass);
+  void start_sum(Pass& pass);
   void sum_cells(Pass& pass);
   void background_psi(Pass& pass);
   void accept_background(const Pass& pass);
@@ -153,9 +154,13 @@ class Incremental {
   void hand_on(Pass& pass);
 
   // compact_pass.cpp
-  void convolve_compact(const Pass& pass, const WinogradWeights& weights, const std::vector<const float*>& images,
-                        const std::vector<float*>& outs, int parts);
+  static constexpr int kBatch = 18;  // cells whose points stay in the cache together
+  void make_points();
+  void to_points(const Pass& pass, const float* image, int channels, int slot);
+  void from_points(const Pass& pass, const WinogradWeights& weights, int slot, int first, int channels, float* image) const;
+  void multiply_points(const Pass& pass, const WinogradWeights& weights, int slots);
   Patch whole_patch(const Pass& pass, int channels);
+  void whole_input(const Pass& pass, Candidate& cell);
   void compact_first_and_phi(Pass& pass);
   void compact_psi(Pass& pass);
 
@@ -179,7 +184,9 @@ class Incremental {
   mutable std::uint64_t multiply_adds_ = 0;  // of 3x3 convolutions, taps on zeros left out
   std::vector<std::int32_t> near_;
   float read_ = 0;  // what reading ahead read; never used
-  Array<float> points_in_, points_out_;  // of a batch of cells
+  // Of a batch of cells in a layer that is one Winograd tile: their points in front of and behind a convolution.
+  Array<float> points_in_, points_out_;
+  std::vector<Candidate*> present_;  // candidates with pixels
 };
 
 // Local positions of the blocks a flip reaches: visit(tap, y, x) for those within `rect`.

@@ -62,18 +62,23 @@ struct Kernels {
   void (*from_fixed)(Window, const std::int32_t* in, int in_pitch, float step, float* out, int out_pitch);
   // out += in
   void (*add)(Window, const float* in, int in_pitch, float* out, int out_pitch);
+  // out = max(base), or max(base + delta) - less, over blocks of pool x pool pixels; the window is that of `out`.
+  void (*pool)(Window, int channels, int pool, const float* base, int base_pitch, const float* delta, int delta_pitch,
+               const float* less, int less_pitch, float* out, int out_pitch);
   // energy[row][column] = Σ over channels weight · (SiLU(base + delta) - activation); returns their fixed_sum.
   std::int64_t (*site_energies)(int rows, int columns, int channels, const float* base, const float* activation,
                                 int base_pitch, const float* delta, int delta_pitch, const float* weight, float* energy,
                                 int energy_pitch);
   // Σ of the values, each rounded to a multiple of 2^-32: integers, so the order of summation is immaterial.
+  // kOutOfRange if a value is no number below 2^19 or the sum none below 2^31.
   // May read (not use) up to three values behind a row.
   std::int64_t (*fixed_sum)(int rows, int columns, const float* values, int pitch);
-  // The same for every channel: sums[channel] += sign · Σ over pixels.
-  void (*add_fixed)(int rows, int columns, int channels, const float* values, int pitch, int sign, std::int64_t* sums);
+  // The same for every channel: sums[channel] += sign · Σ over pixels; false if something is out of range.
+  bool (*add_fixed)(int rows, int columns, int channels, const float* values, int pitch, int sign, std::int64_t* sums);
 };
 
 inline constexpr double kFixedUnit = 1.0 / 4294967296.0;
+inline constexpr std::int64_t kOutOfRange = INT64_MIN;  // in place of a sum that does not fit
 
 const Kernels& baseline_kernels();
 const Kernels& avx2_kernels();

@@ -29,6 +29,7 @@ const Kernels& avx512_kernels() {
       silu_change_fixed<V>,
       from_fixed<V>,
       add<V>,
+      pool<V>,
       site_energies<V>,
       fixed_sum,
       add_fixed,

@@ -1,7 +1,23 @@
 // The extensive energy of local_nh: a sum over sites and cells of small numbers, kept as integers.
+#include <limits>
+
 #include "heads.hpp"
 
 namespace ncpm::neural {
+namespace {
+
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  std::int64_t sum;
+  return a == kOutOfRange || b == kOutOfRange || __builtin_add_overflow(a, b, &sum) ? kOutOfRange : sum;
+}
+
+std::int64_t minus(std::int64_t a, std::int64_t b) { return b == kOutOfRange ? kOutOfRange : plus(a, -b); }
+
+double value_of(std::int64_t sum) {
+  return sum == kOutOfRange ? std::numeric_limits<double>::quiet_NaN() : double(sum) * kFixedUnit;
+}
+
+}  // namespace
 
 LocalHead::LocalHead(const Plan& plan, const Kernels& kernels)
     : plan_(plan), kernels_(kernels), background_energy_(plan.layers.back().grid.sites()) {}
@@ -12,7 +28,7 @@ void LocalHead::reset() {
 }
 
 double LocalHead::energy() const {
-  return double(total_) * kFixedUnit + double(background_energy_.size()) * plan_.background_head.out_bias;
+  return value_of(total_) + double(background_energy_.size()) * plan_.background_head.out_bias;
 }
 
 void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
@@ -35,7 +51,7 @@ void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
   const Grid& grid = pass.plan->grid;
   copy_shared(pending_background_.at, before, columns, {{0, grid.y.size}, {0, grid.x.size}}, background_energy_.data(),
               grid.x.size, 1, grid);
-  pending_ -= kernels_.fixed_sum(rows, columns, before, columns);
+  pending_ = minus(pending_, kernels_.fixed_sum(rows, columns, before, columns));
 
   // What the cells are relative to.
   base_ = base;
@@ -58,20 +74,21 @@ void LocalHead::see_cell(Proposal& proposal, const Pass& pass, const Cells& cell
   }
   const std::ptrdiff_t at = std::ptrdiff_t(part.y.lo - rect.y.lo) * pitch + (part.x.lo - rect.x.lo) * hidden;
   Patch energies{cell.output.at, proposal.arena.take<float>(std::size_t(height) * length), 1, length};
-  pending_ += kernels_.site_energies(height, length, hidden, base_ + at, activation_ + at, pitch, change.data, change.pitch,
-                                     plan_.cell_head.out.data(), energies.data, length);
+  pending_ = plus(pending_, kernels_.site_energies(height, length, hidden, base_ + at, activation_ + at, pitch,
+                                                   change.data, change.pitch, plan_.cell_head.out.data(), energies.data,
+                                                   length));
   const View old = view_of(cells, pass, cell.id, kEnergy, {}, part, proposal.scratch[0].data());
-  pending_ -= kernels_.fixed_sum(height, length, old.data, old.pitch);
+  pending_ = minus(pending_, kernels_.fixed_sum(height, length, old.data, old.pitch));
   proposal.writes.push_back({cell.id, pass.layer, kEnergy, energies});
 }
 
-double LocalHead::change(double) { return double(pending_) * kFixedUnit; }
+double LocalHead::change(double) { return value_of(pending_); }
 
 void LocalHead::accept(const Proposal& proposal) {
   const Grid& grid = proposal.passes.back().plan->grid;
   copy_shared({{0, grid.y.size}, {0, grid.x.size}}, background_energy_.data(), grid.x.size, pending_background_.at,
               pending_background_.data, pending_background_.pitch, 1, grid);
-  total_ += pending_;
+  total_ = plus(total_, pending_);
 }
 
 }  // namespace ncpm::neural

@@ -49,8 +49,45 @@ void add(Window window, const float* in, int in_pitch, float* out, int out_pitch
   });
 }
 
-// Adding 1.5·2^20 to a double leaves it as a multiple of 2^-32 in the low bits, which are summed as integers.
+// The maximum of the values seen; undefined if one of them is infinite or undefined, which comparisons would lose.
+template <class V>
+struct Maximum {
+  typename V::Floats most = V::fill(-__builtin_inff()), strange = V::fill(0.0f);
+
+  void see(typename V::Floats value) {
+    most = most < value ? value : most;
+    strange = strange + (value - value);
+  }
+  typename V::Floats value() const { return most + strange; }
+};
+
+// A vector of channels at a time.
+template <class V>
+void pool(Window window, int channels, int pool, const float* base, int base_pitch, const float* delta, int delta_pitch,
+          const float* less, int less_pitch, float* out, int out_pitch) {
+  for (int row = 0; row < window.rows; ++row)
+    for (int pixel = 0; pixel < window.row_floats; pixel += channels)
+      for (int c = 0; c < channels; c += V::lanes) {
+        const float* b = base + std::ptrdiff_t(row) * pool * base_pitch + pixel * pool + c;
+        float* to = out + std::ptrdiff_t(row) * out_pitch + pixel + c;
+        Maximum<V> maximum;
+        if (delta) {
+          const float* d = delta + std::ptrdiff_t(row) * pool * delta_pitch + pixel * pool + c;
+          for (int y = 0; y < pool; ++y, b += base_pitch, d += delta_pitch)
+            for (int x = 0; x < pool * channels; x += channels) maximum.see(V::load(b + x) + V::load(d + x));
+          V::store(to, maximum.value() - V::load(less + std::ptrdiff_t(row) * less_pitch + pixel + c));
+        } else {
+          for (int y = 0; y < pool; ++y, b += base_pitch)
+            for (int x = 0; x < pool * channels; x += channels) maximum.see(V::load(b + x));
+          V::store(to, maximum.value());
+        }
+      }
+}
+
+// Adding 1.5·2^20 to a double leaves it as a multiple of 2^-32 in the low bits, which are summed as integers, as long as
+// the sum's sign and exponent stay those of 1.5·2^20: up to 2^19. 4096 such values fit 64 bits.
 constexpr double kFixedShift = 1572864.0;
+constexpr int kMostTerms = 4096;
 typedef double Doubles __attribute__((vector_size(32)));
 typedef std::uint64_t Bits __attribute__((vector_size(32)));
 typedef float FourFloats __attribute__((vector_size(16)));
@@ -62,38 +99,55 @@ inline std::uint64_t shift_bits() {
   return bits;
 }
 
-inline void add_four(FourFloats four, Bits& sums) {
-  const Doubles shifted = __builtin_convertvector(four, Doubles) + kFixedShift;
-  Bits bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  sums += bits;
-}
+struct FixedSums {
+  Bits sums = {};     // with kFixedShift once per value
+  Bits changed = {};  // bits in which any value's sum with kFixedShift differs from kFixedShift
 
-inline void add_four(const float* from, Bits& sums) {
-  FourFloats four;
-  std::memcpy(&four, from, sizeof four);
-  add_four(four, sums);
-}
+  void add(FourFloats four) {
+    const Doubles shifted = __builtin_convertvector(four, Doubles) + kFixedShift;
+    Bits bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    sums += bits;
+    changed |= bits ^ shift_bits();
+  }
+  void add(const float* from) {
+    FourFloats four;
+    std::memcpy(&four, from, sizeof four);
+    add(four);
+  }
+  bool in_range() const { return ((changed[0] | changed[1] | changed[2] | changed[3]) >> 52) == 0; }
+};
 
 inline std::int64_t fixed_sum(int rows, int columns, const float* values, int pitch) {
-  Bits sums = {};
+  if (rows * columns > kMostTerms) {
+    const bool by_rows = rows > 1;
+    const int half = (by_rows ? rows : columns) / 2;
+    const std::int64_t first = fixed_sum(by_rows ? half : 1, by_rows ? columns : half, values, pitch);
+    const std::int64_t second = fixed_sum(by_rows ? rows - half : 1, by_rows ? columns : columns - half,
+                                          values + (by_rows ? std::ptrdiff_t(half) * pitch : half), pitch);
+    std::int64_t sum;
+    const bool lost = first == kOutOfRange || second == kOutOfRange || __builtin_add_overflow(first, second, &sum);
+    return lost ? kOutOfRange : sum;
+  }
+  FixedSums fixed;
   const FourInts lane = {0, 1, 2, 3};
   const int full = columns & ~3;
   const FourInts mask = lane < (columns - full);
   for (int row = 0; row < rows; ++row) {
     const float* value = values + std::ptrdiff_t(row) * pitch;
-    for (int i = 0; i < full; i += 4) add_four(value + i, sums);
+    for (int i = 0; i < full; i += 4) fixed.add(value + i);
     if (full < columns) {  // zeros in place of what lies behind the row
       FourInts bits;
       std::memcpy(&bits, value + full, sizeof bits);
       bits &= mask;
       FourFloats four;
       std::memcpy(&four, &bits, sizeof four);
-      add_four(four, sums);
+      fixed.add(four);
     }
   }
+  if (!fixed.in_range()) return kOutOfRange;
   const std::uint64_t terms = std::uint64_t(rows) * std::uint64_t((columns + 3) & ~3);
-  return static_cast<std::int64_t>(sums[0] + sums[1] + sums[2] + sums[3] - shift_bits() * terms);
+  return static_cast<std::int64_t>(fixed.sums[0] + fixed.sums[1] + fixed.sums[2] + fixed.sums[3] - shift_bits() * terms);
 }
 
 // The sum of the lanes, halving: always the same tree.
@@ -151,21 +205,39 @@ std::int64_t site_energies(int rows, int columns, int channels, const float* bas
   return fixed_sum(rows, columns, energy, energy_pitch);
 }
 
-inline void add_fixed(int rows, int columns, int channels, const float* values, int pitch, int sign, std::int64_t* sums) {
+inline bool add_fixed(int rows, int columns, int channels, const float* values, int pitch, int sign,
+                      std::int64_t* sums) {
+  if (rows * columns > kMostTerms) {
+    const bool by_rows = rows > 1;
+    const int half = (by_rows ? rows : columns) / 2;
+    const float* rest = values + (by_rows ? std::ptrdiff_t(half) * pitch : std::ptrdiff_t(half) * channels);
+    const bool first = add_fixed(by_rows ? half : 1, by_rows ? columns : half, channels, values, pitch, sign, sums);
+    return add_fixed(by_rows ? rows - half : 1, by_rows ? columns : columns - half, channels, rest, pitch, sign, sums) &&
+           first;
+  }
   const std::uint64_t shift = shift_bits() * std::uint64_t(rows) * std::uint64_t(columns);
+  bool in_range = true;
+  Bits overflow = {};
+  const auto add = [&](const FixedSums& fixed, std::int64_t* to) {
+    Bits before, change = sign > 0 ? fixed.sums - shift : shift - fixed.sums;
+    std::memcpy(&before, to, sizeof before);
+    const Bits after = before + change;
+    overflow |= (before ^ after) & (change ^ after);  // the sign bit: two numbers of one sign made one of the other
+    std::memcpy(to, &after, sizeof after);
+    in_range = in_range && fixed.in_range();
+  };
   for (int c = 0; c < channels; c += 8) {
-    Bits low = {}, high = {};
+    FixedSums low, high;
     for (int row = 0; row < rows; ++row)
       for (int column = 0; column < columns; ++column) {
-        const float* value = values + row * pitch + column * channels + c;
-        add_four(value, low);
-        add_four(value + 4, high);
+        const float* value = values + std::ptrdiff_t(row) * pitch + column * channels + c;
+        low.add(value);
+        high.add(value + 4);
       }
-    for (int i = 0; i < 4; ++i) {
-      sums[c + i] += sign * std::int64_t(low[i] - shift);
-      sums[c + 4 + i] += sign * std::int64_t(high[i] - shift);
-    }
+    add(low, sums + c);
+    add(high, sums + c + 4);
   }
+  return in_range && ((overflow[0] | overflow[1] | overflow[2] | overflow[3]) >> 63) == 0;
 }
 
 }  // namespace NCPM_ISA

@@ -82,15 +82,14 @@ struct Vector : Types<Lanes> {
   }
 };
 
-// exp(x) for |x| <= 87: 2^n · 2^f with f in [-1/2, 1/2] and a minimax polynomial (7.5e-8) for 2^f.
+// exp(-x) for |x| <= 87: 2^n · 2^f with f in [-1/2, 1/2] and a minimax polynomial (7.5e-8) for 2^f.
 template <class V>
-inline typename V::Floats exponential(typename V::Floats x) {
+inline typename V::Floats inverse_exponential(typename V::Floats x) {
   using F = typename V::Floats;
   using I = typename V::Ints;
   constexpr float kRound = 12582912.0f;  // 1.5·2^23: adding it leaves round(x) in the low bits
-  const F shifted = V::fma(x, V::fill(1.44269504f), V::fill(kRound));
-  const F n = shifted - kRound;
-  const F f = V::fma(x, V::fill(1.44269504f), -n);
+  const F shifted = V::fma(x, V::fill(-1.44269504f), V::fill(kRound));
+  const F f = V::fma(x, V::fill(-1.44269504f), kRound - shifted);
   F p = V::fill(0.0013276472f);
   p = V::fma(p, f, V::fill(0.009675541f));
   p = V::fma(p, f, V::fill(0.05550713f));
@@ -108,7 +107,7 @@ inline typename V::Floats exponential(typename V::Floats x) {
 // SiLU(x) = x / (1 + exp(-x)).
 template <class V>
 inline typename V::Floats silu(typename V::Floats x) {
-  return x / (exponential<V>(V::clamp(-x, -87.0f, 87.0f)) + 1.0f);
+  return x / (inverse_exponential<V>(V::clamp(x, -87.0f, 87.0f)) + 1.0f);
 }
 
 }  // namespace NCPM_ISA
