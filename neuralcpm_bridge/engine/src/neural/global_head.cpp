@@ -38,7 +38,9 @@ GlobalHead::GlobalHead(const Model& model, const Plan& plan, const Kernels& kern
   const std::string name = "neural.layers." + std::to_string(layers - 1);
   std::size_t size = 0;
   const auto sum = [&](int layer, Field field, const Grid& grid, int channels, int classes) {
-    summed_.push_back({layer, field, grid, channels, classes, size, Array<float>(std::size_t(grid.sites()) * channels), {}});
+    const std::size_t floats = std::size_t(grid.sites()) * channels;
+    summed_.push_back({layer, field, grid, channels, classes, size, Array<float>(floats), {},
+                       Array<float>(sees_all_ ? floats : 0)});
     size += 2 * std::size_t(channels) * classes;
   };
   if (wants_output_) {
@@ -109,10 +111,16 @@ void GlobalHead::replace_background(Summed& of, const Patch& fresh, Arena& arena
   add(of, fresh, true, 1);
 }
 
-void GlobalHead::replace_cell(const Summed& of, const Patch& fresh, const Cells& cells, int id, Arena& arena) {
+void GlobalHead::replace_cell(Summed& of, const Patch& fresh, const Cells& cells, int id, Arena& arena) {
   if (!fresh.data) return;
+  if (sees_all_) {
+    const int row_floats = of.grid.x.size * of.channels;
+    kernels_.add({fresh.at.y.length, fresh.at.x.length * of.channels}, fresh.data, fresh.pitch,
+                 of.cells.data() + fresh.at.y.start * row_floats + fresh.at.x.start * of.channels, row_floats);
+    return;
+  }
   add(of, fresh, false, 1);
-  if (sees_all_ || !cells.has_tiles(id)) return;
+  if (!cells.has_tiles(id)) return;
   const Tile& tile = cells.tile(id, of.layer);
   const Box& held = tile.box(of.field);
   if (held == fresh.at) return add(of, {held, tile.field[of.field], of.channels, tile.pitch(of.field)}, false, -1);
@@ -126,8 +134,7 @@ void GlobalHead::replace_cell(const Summed& of, const Patch& fresh, const Cells&
 void GlobalHead::see_background(Proposal& proposal, const Pass& pass) {
   pending_ = sums_;
   pending_in_range_ = in_range_;
-  if (sees_all_)
-    for (const Summed& of : summed_) std::fill_n(pending_.begin() + of.at, std::size_t(of.channels) * of.classes, 0);
+  for (Summed& of : summed_) of.cells.clear();
   const auto part = [&](float* image, int channels, const Rect& rect) {
     return Patch{pass.frame.sites(rect), image + pass.at(channels, rect.y.lo, rect.x.lo), channels, pass.pitch(channels)};
   };
@@ -143,6 +150,11 @@ void GlobalHead::see_cell(Proposal& proposal, const Pass&, const Cells& cells, c
 }
 
 double GlobalHead::change(double counted) {
+  if (sees_all_)
+    for (Summed& of : summed_) {
+      std::fill_n(pending_.begin() + of.at, std::size_t(of.channels) * of.classes, 0);
+      add(of, {{{0, of.grid.y.size}, {0, of.grid.x.size}}, of.cells.data(), of.channels, of.grid.x.size * of.channels}, false, 1);
+    }
   pending_energy_ = pending_in_range_ ? dense(pending_, counted) : std::numeric_limits<double>::quiet_NaN();
   return pending_energy_ - energy_;
 }

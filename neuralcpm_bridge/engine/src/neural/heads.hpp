@@ -71,17 +71,18 @@ class GlobalHead final : public Head {
     std::size_t at;   // of its sums for the cells, followed by those for the background
     Array<float> background;
     Patch pending;    // of the background
+    Array<float> cells;  // where every proposal shows all cells: Σ over them in the order of ids, by site
   };
 
   void add(const Summed& of, const Patch& patch, bool background, int sign);
   void replace_background(Summed& of, const Patch& fresh, Arena& arena);
-  void replace_cell(const Summed& of, const Patch& fresh, const Cells& cells, int id, Arena& arena);
+  void replace_cell(Summed& of, const Patch& fresh, const Cells& cells, int id, Arena& arena);
   double dense(const Sums& sums, double counted) const;
 
   const Plan& plan_;
   const Kernels& kernels_;
   const bool wants_output_;
-  const bool sees_all_;  // every proposal shows all cells: nothing of the former ones remains
+  const bool sees_all_;  // every proposal shows all cells: they are summed afresh
   std::vector<Summed> summed_;  // the output; or what is behind psi's first SiLU, and the layer's input
   Sums sums_, pending_;
   bool in_range_ = true, pending_in_range_ = true;
