@@ -77,7 +77,8 @@ NCPM_API uint32_t ncpm_abi_version(void);
 /* What went wrong in this thread's last failed call; "" if none failed. Valid until the thread's next call. */
 NCPM_API const char* ncpm_last_error(void);
 
-/* The instruction set the kernels run on ("avx512", "avx2", "baseline"); NULL if NEURALCPM_ISA asks for an unusable one. */
+/* The instruction set the kernels run on ("avx512", "avx2", "baseline"); NULL if NEURALCPM_ISA asks for an unusable
+ * one. */
 NCPM_API const char* ncpm_isa(void);
 
 /* -- Models ------------------------------------------------------------------------------------------------ */
@@ -99,8 +100,8 @@ NCPM_API int ncpm_forbids_extinction(const ncpm_model* model, int32_t* forbids);
 
 /* ids: height * width entries, types: cells entries; both are copied. options: NULL for the full energy without an
  * extinction rule. */
-NCPM_API ncpm_state* ncpm_create(const ncpm_model* model, int32_t height, int32_t width, const int32_t* ids, int32_t cells,
-                                 const int32_t* types, const ncpm_options* options);
+NCPM_API ncpm_state* ncpm_create(const ncpm_model* model, int32_t height, int32_t width, const int32_t* ids,
+                                 int32_t cells, const int32_t* types, const ncpm_options* options);
 NCPM_API int ncpm_free_state(ncpm_state* state);
 
 /* Another state on the same lattice. */
@@ -110,13 +111,15 @@ NCPM_API int ncpm_energy(ncpm_state* state, double* symbolic, double* neural);
 
 /* delta: of the selected term, if new_id were copied into the site. Nothing changes. */
 NCPM_API int ncpm_delta(ncpm_state* state, int32_t row, int32_t col, int32_t new_id, double* delta);
-NCPM_API int ncpm_delta_parts(ncpm_state* state, int32_t row, int32_t col, int32_t new_id, double* symbolic, double* neural);
+NCPM_API int ncpm_delta_parts(ncpm_state* state, int32_t row, int32_t col, int32_t new_id, double* symbolic,
+                              double* neural);
 
 /* Applies a flip; cheap directly after its ncpm_delta. */
 NCPM_API int ncpm_commit(ncpm_state* state, int32_t row, int32_t col, int32_t new_id);
 
 /* Many pixels at once: a division, a death, a layout. Of several entries for one site the last holds. */
-NCPM_API int ncpm_change_pixels(ncpm_state* state, int32_t count, const int32_t* rows, const int32_t* cols, const int32_t* new_ids);
+NCPM_API int ncpm_change_pixels(ncpm_state* state, int32_t count, const int32_t* rows, const int32_t* cols,
+                                const int32_t* new_ids);
 
 /* Changes a cell's type; an id that does not exist yet appears, type -1 removes a cell without pixels. */
 NCPM_API int ncpm_set_type(ncpm_state* state, int32_t id, int32_t type);
@@ -126,7 +129,8 @@ NCPM_API int ncpm_remove_cell(ncpm_state* state, int32_t id);
 
 /* mcs Monte Carlo steps. Random numbers are a function of seed and the number of attempts made so far: two sweeps
  * of 5 steps with one seed are the same as one of 10. counts may be NULL. */
-NCPM_API int ncpm_sweep(ncpm_state* state, int64_t mcs, double temperature, uint64_t seed, uint32_t flags, ncpm_counts* counts);
+NCPM_API int ncpm_sweep(ncpm_state* state, int64_t mcs, double temperature, uint64_t seed, uint32_t flags,
+                        ncpm_counts* counts);
 
 /* The current state. ids: height * width entries. */
 NCPM_API int ncpm_get_ids(ncpm_state* state, int32_t* ids);

@@ -36,7 +36,8 @@ std::string read_file(const std::string& path) {
     throw Error("The model file '" + path + "' does not exist or is not a file: give the path of a model.onnx.");
   const std::uintmax_t size = std::filesystem::file_size(file, failure);
   if (failure || size > kMaxFile)
-    throw Error("The model file '" + path + "' cannot be a model, its size is beyond 2 GiB: give the path of a model.onnx.");
+    throw Error("The model file '" + path +
+                "' cannot be a model, its size is beyond 2 GiB: give the path of a model.onnx.");
   std::string content(static_cast<std::size_t>(size), '\0');
   std::ifstream stream(file, std::ios::binary);
   if (!stream.read(content.data(), static_cast<std::streamsize>(size)) && size > 0)
@@ -105,8 +106,8 @@ Tensor decode(const RawTensor& found) {
       throw Error("its weight '" + name + "' has an impossible shape");
   }
   if (count * width != found.raw.size())
-    throw Error("its weight '" + name + "' holds " + std::to_string(found.raw.size()) + " bytes where its shape needs " +
-                std::to_string(count * width));
+    throw Error("its weight '" + name + "' holds " + std::to_string(found.raw.size()) +
+                " bytes where its shape needs " + std::to_string(count * width));
   Tensor tensor;
   tensor.type = static_cast<Tensor::Type>(found.type);
   tensor.shape = found.shape;
@@ -169,7 +170,8 @@ std::string weights_hash(const Weights& weights) {
   Sha256 hash;
   for (const auto& [name, tensor] : weights) {
     hash.update(name.c_str(), name.size() + 1);  // with its zero byte
-    const std::uint8_t head[2] = {static_cast<std::uint8_t>(tensor.type), static_cast<std::uint8_t>(tensor.shape.size())};
+    const std::uint8_t head[2] = {static_cast<std::uint8_t>(tensor.type),
+                                  static_cast<std::uint8_t>(tensor.shape.size())};
     hash.update(head, 2);
     for (const std::int64_t dim : tensor.shape) hash.update(&dim, sizeof dim);
     if (tensor.type == Tensor::Type::Float) hash.update(tensor.floats.data(), tensor.floats.size() * sizeof(float));

@@ -13,7 +13,8 @@ using json::entry;
 
 int small(const json::Value& value, const char* what) {
   const std::int64_t number = value.as_integer(what);
-  if (number < -1 || number > 1 << 24) throw Error("an example holds the number " + std::to_string(number) + " where it cannot be");
+  if (number < -1 || number > 1 << 24)
+    throw Error("an example holds the number " + std::to_string(number) + " where it cannot be");
   return static_cast<int>(number);
 }
 
@@ -32,16 +33,19 @@ std::vector<std::int32_t> expand(const json::Value& runs, std::size_t sites) {
 void compare(double found, const json::Value& expected, double scale, const std::string& what) {
   const double value = expected.as_number("examples." + what);
   if (!(std::abs(found - value) <= 1e-4 + 1e-5 * scale))
-    throw Error("the " + what + " of a stored example is computed as " + std::to_string(found) + " but stated as " + std::to_string(value));
+    throw Error("the " + what + " of a stored example is computed as " + std::to_string(found) + " but stated as " +
+                std::to_string(value));
 }
 
 void check_example(const std::shared_ptr<const Model>& model, const json::Value& example) {
   const auto& shape = entry(example, "shape").as_array("examples.shape");
   if (shape.size() != 2) throw Error("an example's shape is not [H, W]");
   const int height = small(shape[0], "examples.shape"), width = small(shape[1], "examples.shape");
-  if (height < 1 || width < 1 || std::int64_t(height) * width > 1 << 24) throw Error("an example's lattice has an impossible size");
+  if (height < 1 || width < 1 || std::int64_t(height) * width > 1 << 24)
+    throw Error("an example's lattice has an impossible size");
   std::vector<std::int32_t> types;
-  for (const json::Value& type : entry(example, "types").as_array("examples.types")) types.push_back(small(type, "examples.types"));
+  for (const json::Value& type : entry(example, "types").as_array("examples.types"))
+    types.push_back(small(type, "examples.types"));
   State state(model, height, width, expand(entry(example, "runs"), std::size_t(height) * width), types, {});
   const Energy energy = state.energy();
   const double scale = std::abs(energy.symbolic) + std::abs(energy.neural);

@@ -45,7 +45,8 @@ NeuralSpec neural_spec(const json::Value& neural) {
   spec.mlp = sizes(entry(neural, "mlp"), "neural.mlp");
   const std::string& padding = entry(neural, "padding").as_string("neural.padding");
   if (padding != "zeros" && padding != "circular")
-    throw Error("The padding of the network is '" + padding + "', but 'zeros' or 'circular' was expected: export the model again.");
+    throw Error("The padding of the network is '" + padding +
+                "', but 'zeros' or 'circular' was expected: export the model again.");
   spec.circular = padding == "circular";
   if (spec.kind == "cnn" || spec.kind == "nh_cnn") return spec;  // ONNX Runtime's to compute and to check
   if (spec.kind != "nh" && spec.kind != "local_nh")
@@ -54,7 +55,8 @@ NeuralSpec neural_spec(const json::Value& neural) {
   spec.project = size(entry(neural, "project"), "neural.project");
   if (spec.kind == "local_nh" && spec.pools.empty()) spec.pools.assign(spec.widths.size(), 1);
   if (spec.widths.empty() || spec.pools.size() != spec.widths.size())
-    throw Error("The network has " + std::to_string(spec.widths.size()) + " widths and " + std::to_string(spec.pools.size()) +
+    throw Error("The network has " + std::to_string(spec.widths.size()) + " widths and " +
+                std::to_string(spec.pools.size()) +
                 " pools, but one of each is needed for every layer: export the model again.");
   for (const int pool : spec.pools)
     if (spec.kind == "local_nh" && pool != 1)
@@ -88,7 +90,8 @@ class Checklist {
   void complete(const std::string& prefix) const {
     for (const auto& item : model_.weights)
       if (item.first.compare(0, prefix.size(), prefix) == 0 && !seen_.count(item.first))
-        throw Error("The weight '" + item.first + "' has no place in this model: install a newer neuralcpm-bridge or export the model again.");
+        throw Error("The weight '" + item.first +
+                    "' has no place in this model: install a newer neuralcpm-bridge or export the model again.");
   }
 
  private:
@@ -108,7 +111,8 @@ void check_symbolic(Model& model, Checklist& list) {
         if (J[a * types + b] != J[b * types + a])
           throw Error("The contact energies J are not symmetric: J[" + std::to_string(a) + ", " + std::to_string(b) +
                       "] and its mirror differ, make them equal.");
-    if (J[0] != 0.0) throw Error("The contact energy of the medium with itself is not 0, but it never counts: set J[0, 0] to 0.");
+    if (J[0] != 0.0)
+      throw Error("The contact energy of the medium with itself is not 0, but it never counts: set J[0, 0] to 0.");
   }
   for (const std::string term : {"symbolic.volume", "symbolic.length", "symbolic.surface"}) {
     if (!model.has(term + ".strength") && !model.has(term + ".target")) continue;
@@ -118,17 +122,23 @@ void check_symbolic(Model& model, Checklist& list) {
   if (model.has("symbolic.volume_function.coefficients")) {
     const Shape& shape = model.weight("symbolic.volume_function.coefficients").shape;
     if (shape.size() != 2 || shape[1] < 1 || shape[1] > kMaxSize)
-      throw Error("The volume function's coefficients have the shape " + text(shape) + ", but [T, K] was expected: export the model again.");
+      throw Error("The volume function's coefficients have the shape " + text(shape) +
+                  ", but [T, K] was expected: export the model again.");
     list.need("symbolic.volume_function.coefficients", {types, shape[1]});
-    for (const std::string part : {"center", "low", "high", "stiffness"}) list.need("symbolic.volume_function." + part, {types});
-    const std::vector<double>&low = model.weight("symbolic.volume_function.low").doubles, &high = model.weight("symbolic.volume_function.high").doubles;
+    for (const std::string part : {"center", "low", "high", "stiffness"})
+      list.need("symbolic.volume_function." + part, {types});
+    const std::vector<double>& low = model.weight("symbolic.volume_function.low").doubles;
+    const std::vector<double>& high = model.weight("symbolic.volume_function.high").doubles;
     for (std::int64_t type = 0; type < types; ++type)
-      if (low[type] > high[type]) throw Error("The volume function of type " + std::to_string(type) + " ends before it begins: export the model again.");
+      if (low[type] > high[type])
+        throw Error("The volume function of type " + std::to_string(type) +
+                    " ends before it begins: export the model again.");
   }
   if (model.has("symbolic.external.field") || model.has("symbolic.external.coupling")) {
     const Shape& shape = model.weight("symbolic.external.field").shape;
     if (shape.size() != 3 || shape[0] < 1 || shape[1] < 1 || shape[2] < 1 || shape[1] > kMaxSize || shape[2] > kMaxSize)
-      throw Error("The external fields have the shape " + text(shape) + ", but [K, H, W] was expected: export the model again.");
+      throw Error("The external fields have the shape " + text(shape) +
+                  ", but [K, H, W] was expected: export the model again.");
     list.need("symbolic.external.field", shape);
     list.need("symbolic.external.coupling", {types, shape[0]});
     model.fixed_height = static_cast<int>(shape[1]);
@@ -211,7 +221,8 @@ std::shared_ptr<const Model> make_model(const std::string& metadata_json, Weight
   const json::Value metadata = json::parse(metadata_json);
   auto model = std::make_shared<Model>();
   model->metadata = metadata_json;
-  if (const json::Value& format = entry(metadata, "format"); !format.is_null()) check_format(format.as_integer("format"));
+  if (const json::Value& format = entry(metadata, "format"); !format.is_null())
+    check_format(format.as_integer("format"));
   if (const json::Value& name = entry(metadata, "name"); !name.is_null()) model->name = name.as_string("name");
   for (const json::Value& name : entry(metadata, "types").as_array("types"))
     model->type_names.push_back(name.as_string("types"));
@@ -222,9 +233,12 @@ std::shared_ptr<const Model> make_model(const std::string& metadata_json, Weight
   if (boundary != "periodic" && boundary != "free")
     throw Error("The boundary is '" + boundary + "', but 'periodic' or 'free' was expected: export the model again.");
   model->periodic = boundary == "periodic";
-  if (const json::Value& t = entry(metadata, "temperature"); !t.is_null()) model->temperature = t.as_number("temperature");
-  if (const json::Value& x = entry(metadata, "extinction"); !x.is_null()) model->forbids_extinction = x.as_bool("extinction");
-  if (const json::Value& order = entry(metadata, "neighbor_order"); !order.is_null() && order.as_integer("neighbor_order") != 2)
+  if (const json::Value& t = entry(metadata, "temperature"); !t.is_null())
+    model->temperature = t.as_number("temperature");
+  if (const json::Value& x = entry(metadata, "extinction"); !x.is_null())
+    model->forbids_extinction = x.as_bool("extinction");
+  if (const json::Value& order = entry(metadata, "neighbor_order");
+      !order.is_null() && order.as_integer("neighbor_order") != 2)
     throw Error("The model's neighbour order is " + std::to_string(order.as_integer("neighbor_order")) +
                 ", but only 2 (Moore) is defined: export the model again.");
   if (const json::Value& fixed = entry(metadata, "fixed_lattice"); !fixed.is_null()) {

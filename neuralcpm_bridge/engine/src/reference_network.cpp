@@ -125,7 +125,9 @@ class Network {
           for (int dy = 0; dy < s; ++dy)
             for (int dx = 0; dx < s; ++dx) {
               const int site = (y * s + dy) * lattice_.width + x * s + dx;
-              const auto tap = [&](int channel) { return double(weight[((c * (1 + types_) + channel) * s + dy) * s + dx]); };
+              const auto tap = [&](int channel) {
+                return double(weight[((c * (1 + types_) + channel) * s + dy) * s + dx]);
+              };
               if (lattice_.ids[site] == id) sum += tap(0);
               sum += tap(1 + lattice_.type_at(site));
             }

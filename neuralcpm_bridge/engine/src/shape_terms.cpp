@@ -72,7 +72,8 @@ struct Moments {
   double length() const {
     if (n == 0) return 0.0;
     const double area = double(n) * double(n);
-    const double a = double(n * yy - y * y) / area, b = double(n * xy - x * y) / area, c = double(n * xx - x * x) / area;
+    const double a = double(n * yy - y * y) / area, b = double(n * xy - x * y) / area,
+                 c = double(n * xx - x * x) / area;
     return 4.0 * std::sqrt(0.5 * (a + c) + std::sqrt(0.25 * (a - c) * (a - c) + b * b));
   }
 };

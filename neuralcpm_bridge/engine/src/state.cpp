@@ -12,7 +12,8 @@ std::string str(long long number) { return std::to_string(number); }
 
 void check_lattice(const Model& model, int height, int width) {
   if (height < 1 || width < 1 || std::int64_t(height) * width > std::numeric_limits<std::int32_t>::max() / 8)
-    throw Error("A lattice of " + str(height) + " x " + str(width) + " sites was given, but 1 to 268 million sites are possible: give another size.");
+    throw Error("A lattice of " + str(height) + " x " + str(width) +
+                " sites was given, but 1 to 268 million sites are possible: give another size.");
   if (model.fixed_height && (height != model.fixed_height || width != model.fixed_width))
     throw Error("A lattice of " + str(height) + " x " + str(width) + " sites was given, but the model is bound to " +
                 str(model.fixed_height) + " x " + str(model.fixed_width) + ": use a state of that size.");
@@ -28,12 +29,14 @@ void check_cells(const Model& model, std::size_t sites, const std::vector<std::i
                 " entries: put the medium first.");
   for (std::size_t id = 1; id < types.size(); ++id)
     if (types[id] == 0 || types[id] < -1 || types[id] >= model.types())
-      throw Error("Cell " + str((long long)id) + " has type " + str(types[id]) + ", but the model knows the cell types 1 to " +
-                  str(model.types() - 1) + " (-1: no such cell): correct its type.");
+      throw Error("Cell " + str((long long)id) + " has type " + str(types[id]) +
+                  ", but the model knows the cell types 1 to " + str(model.types() - 1) +
+                  " (-1: no such cell): correct its type.");
   for (std::size_t site = 0; site < sites; ++site) {
     const std::int32_t id = ids[site];
     if (id < 0 || std::size_t(id) >= types.size() || types[id] < 0)
-      throw Error("Site " + str((long long)site) + " belongs to cell " + str(id) + ", which has no type: give every cell on the lattice a type.");
+      throw Error("Site " + str((long long)site) + " belongs to cell " + str(id) +
+                  ", which has no type: give every cell on the lattice a type.");
   }
 }
 
@@ -146,7 +149,8 @@ void State::move_pixel(const Flip& flip) {
 
 void State::change_pixels(const std::vector<int>& sites, const std::vector<std::int32_t>& new_ids) {
   if (sites.size() != new_ids.size())
-    throw Error(str((long long)sites.size()) + " sites and " + str((long long)new_ids.size()) + " ids were given: give one id per site.");
+    throw Error(str((long long)sites.size()) + " sites and " + str((long long)new_ids.size()) +
+                " ids were given: give one id per site.");
   for (std::size_t i = 0; i < sites.size(); ++i) check_flip(sites[i], new_ids[i]);
   std::vector<int> changed;
   std::vector<std::int32_t> cells;
@@ -167,7 +171,8 @@ void State::change_pixels(const std::vector<int>& sites, const std::vector<std::
 
 void State::set_type(std::int32_t id, int type) {
   if (id < 1 || id >= kMaxCells)
-    throw Error("The type of cell " + str(id) + " was to be set, but cells have ids from 1 to " + str(kMaxCells - 1) + ": give such an id.");
+    throw Error("The type of cell " + str(id) + " was to be set, but cells have ids from 1 to " + str(kMaxCells - 1) +
+                ": give such an id.");
   if (type != -1 && (type < 1 || type >= model_->types()))
     throw Error("Cell " + str(id) + " was to get type " + str(type) + ", but the model knows the cell types 1 to " +
                 str(model_->types() - 1) + " (-1: no such cell): give one of them.");
@@ -207,8 +212,8 @@ void State::set_cell_coupling(std::vector<double> coupling, int cells, int field
 
 int State::site(std::int64_t row, std::int64_t col) const {
   if (row < 0 || row >= lattice_.height || col < 0 || col >= lattice_.width)
-    throw Error("Site (" + str(row) + ", " + str(col) + ") lies outside of the lattice of " + str(lattice_.height) + " x " +
-                str(lattice_.width) + " sites: give a site on it.");
+    throw Error("Site (" + str(row) + ", " + str(col) + ") lies outside of the lattice of " + str(lattice_.height) +
+                " x " + str(lattice_.width) + " sites: give a site on it.");
   return static_cast<int>(row * lattice_.width + col);
 }
 
@@ -220,7 +225,8 @@ std::int32_t State::cell(std::int64_t id) const {
 
 void State::check_flip(int site, std::int32_t new_id) const {
   if (site < 0 || site >= lattice_.sites())
-    throw Error("Site " + str(site) + " lies outside of the lattice of " + str(lattice_.sites()) + " sites: give a site on it.");
+    throw Error("Site " + str(site) + " lies outside of the lattice of " + str(lattice_.sites()) +
+                " sites: give a site on it.");
   cell(new_id);
 }
 

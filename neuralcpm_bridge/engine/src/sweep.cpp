@@ -20,7 +20,8 @@ constexpr std::uint32_t kAttempt = 0, kWaiting = 1, kAcceptance = 2;
 template <class Uniform>
 bool accept(double delta, double temperature, Uniform uniform) {
   if (std::isnan(delta))
-    throw Error("ΔH became undefined (not a number) during the sweep: the model's weights or couplings are out of range.");
+    throw Error(
+        "ΔH became undefined (not a number) during the sweep: the model's weights or couplings are out of range.");
   return delta <= 0.0 || uniform() < std::exp(-delta / temperature);
 }
 
@@ -45,7 +46,8 @@ void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempt
 }
 
 // Draws are numbered by the attempt they start from: each number is used once, and the clock alone resumes the chain.
-void boundary_sweep(State& state, const SweepOptions& options, std::int64_t attempts, Edges& edges, SweepCounts& counts) {
+void boundary_sweep(State& state, const SweepOptions& options, std::int64_t attempts, Edges& edges,
+                    SweepCounts& counts) {
   const Lattice& lattice = state.lattice();
   const double pairs = double(lattice.sites()) * (options.von_neumann ? 4 : 8);
   const auto log_of_missing = [&] { return std::log1p(-double(edges.count()) / pairs); };
@@ -83,7 +85,8 @@ SweepCounts sweep(State& state, const SweepOptions& options) {
   if (options.mcs < 0)
     throw Error("A sweep of " + std::to_string(options.mcs) + " Monte Carlo steps was asked for: give 0 or more.");
   if (!(options.temperature >= 0.0) || !std::isfinite(options.temperature))
-    throw Error("The temperature " + std::to_string(options.temperature) + " was given, but it is a finite number from 0 on: give such a number.");
+    throw Error("The temperature " + std::to_string(options.temperature) +
+                " was given, but it is a finite number from 0 on: give such a number.");
   const std::int64_t sites = state.lattice().sites();
   SweepCounts counts;
   counts.attempts = sites * options.mcs;

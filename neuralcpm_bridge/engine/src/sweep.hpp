@@ -24,8 +24,8 @@ struct SweepCounts {
 };
 
 // Advances the state. An attempt is a uniform target site and a uniform neighbour of it as source; it is consumed
-// without effect if the neighbour lies beyond a free boundary or belongs to the same cell. Random numbers are a function of
-// (seed, state.attempts), so that 5 MCS and 5 more are the same as 10.
+// without effect if the neighbour lies beyond a free boundary or belongs to the same cell. Random numbers are a
+// function of (seed, state.attempts), so that 5 MCS and 5 more are the same as 10.
 //
 // With boundary_only the number of attempts until the next pair of different cells is drawn from its geometric
 // distribution and that pair uniformly: the same process in law, attempt by attempt, from other random numbers.

@@ -8,7 +8,8 @@ namespace {
 // 1/4 sum over unordered Moore pairs of J[type_i, type_j] where the ids differ.
 class ContactTerm final : public Term {
  public:
-  explicit ContactTerm(const Model& model) : types_(model.types()), quarter_(model.weight("symbolic.contact.J").doubles) {
+  explicit ContactTerm(const Model& model)
+      : types_(model.types()), quarter_(model.weight("symbolic.contact.J").doubles) {
     for (double& value : quarter_) value *= 0.25;
   }
 

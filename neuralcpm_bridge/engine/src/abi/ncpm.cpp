@@ -162,11 +162,13 @@ ncpm_state* ncpm_create(const ncpm_model* model, int32_t height, int32_t width, 
     StateOptions chosen;
     if (options) {
       if (options->term < NCPM_TERM_FULL || options->term > NCPM_TERM_SYMBOLIC)
-        throw Error("The term " + std::to_string(options->term) + " was asked for: choose one of NCPM_TERM_FULL, _NEURAL and _SYMBOLIC.");
+        throw Error("The term " + std::to_string(options->term) +
+                    " was asked for: choose one of NCPM_TERM_FULL, _NEURAL and _SYMBOLIC.");
       constexpr Selection selections[] = {Selection::Full, Selection::Neural, Selection::Symbolic};
       chosen = {selections[options->term], options->forbid_extinction != 0};
     }
-    if (height < 1 || width < 1) throw Error("A lattice without sites was given: give a height and a width of at least 1.");
+    if (height < 1 || width < 1)
+      throw Error("A lattice without sites was given: give a height and a width of at least 1.");
     handle = states().add(std::make_shared<ncpm_state>(held->model, height, width,
                                                        copied(ids, std::int64_t(height) * width, "ids"),
                                                        copied(types, cells, "types"), chosen));
@@ -212,7 +214,8 @@ int ncpm_commit(ncpm_state* state, int32_t row, int32_t col, int32_t new_id) {
   return with_state(state, [&](State& s) { s.commit(s.site(row, col), new_id); });
 }
 
-int ncpm_change_pixels(ncpm_state* state, int32_t count, const int32_t* rows, const int32_t* cols, const int32_t* new_ids) {
+int ncpm_change_pixels(ncpm_state* state, int32_t count, const int32_t* rows, const int32_t* cols,
+                       const int32_t* new_ids) {
   return with_state(state, [&](State& s) {
     const std::vector<std::int32_t> row = copied(rows, count, "rows"), col = copied(cols, count, "cols");
     std::vector<int> sites(row.size());
@@ -232,7 +235,8 @@ int ncpm_remove_cell(ncpm_state* state, int32_t id) {
 int ncpm_sweep(ncpm_state* state, int64_t mcs, double temperature, uint64_t seed, uint32_t flags, ncpm_counts* counts) {
   return with_state(state, [&](State& s) {
     if (flags & ~std::uint32_t(NCPM_VON_NEUMANN | NCPM_BOUNDARY_ONLY))
-      throw Error("The sweep got unknown flags (" + std::to_string(flags) + "): combine NCPM_VON_NEUMANN and NCPM_BOUNDARY_ONLY only.");
+      throw Error("The sweep got unknown flags (" + std::to_string(flags) +
+                  "): combine NCPM_VON_NEUMANN and NCPM_BOUNDARY_ONLY only.");
     SweepOptions options;
     options.mcs = mcs;
     options.temperature = temperature;
@@ -258,8 +262,8 @@ int ncpm_get_cells(ncpm_state* state, int32_t cells, int32_t* types, int64_t* vo
   return with_state(state, [&](State& s) {
     const Lattice& lattice = s.lattice();
     if (cells != lattice.cells())
-      throw Error("Room for " + std::to_string(cells) + " cells was given, but there are " + std::to_string(lattice.cells()) +
-                  ": ask ncpm_get_cell_count first.");
+      throw Error("Room for " + std::to_string(cells) + " cells was given, but there are " +
+                  std::to_string(lattice.cells()) + ": ask ncpm_get_cell_count first.");
     if (types) std::copy(lattice.types.begin(), lattice.types.end(), types);
     if (volumes) std::copy(lattice.volumes.begin(), lattice.volumes.end(), volumes);
   });

@@ -135,7 +135,8 @@ void Incremental::background_first(Pass& pass) {
     convolve(pass, plan.first_psi, pass.h, first, pass.y);
   }
   const std::ptrdiff_t at = pass.at(width, known.y.lo, known.x.lo);
-  kernels_.silu({known.y.size(), known.x.size() * width}, pass.x + at, pass.pitch(width), pass.q + at, pass.pitch(width));
+  kernels_.silu({known.y.size(), known.x.size() * width}, pass.x + at, pass.pitch(width), pass.q + at,
+                pass.pitch(width));
   fill_padding(pass, pass.q, width, around_phi);
 }
 
@@ -151,7 +152,8 @@ void Incremental::background_phi(Pass& pass) {
   }
   convolve(pass, pass.plan->second_phi, pass.q, rect, pass.p, &pass.plan->second_phi_bias);
   const std::ptrdiff_t at = pass.at(width, rect.y.lo, rect.x.lo);
-  kernels_.silu({rect.y.size(), rect.x.size() * width}, pass.p + at, pass.pitch(width), pass.phi + at, pass.pitch(width));
+  kernels_.silu({rect.y.size(), rect.x.size() * width}, pass.p + at, pass.pitch(width), pass.phi + at,
+                pass.pitch(width));
 }
 
 // Σ over cells of phi, always in the order of ids: the background's share.
@@ -175,7 +177,8 @@ void Incremental::sum_cells(Pass& pass) {
   for (const Candidate& cell : proposal_.candidates) {
     const Rect part = cell.at.reached & rect;
     if (part.empty()) continue;
-    const View phi = cell.phi.data ? View{cell.phi.data, cell.phi.pitch} : view(pass, cell, kPhi, {}, part, proposal_.scratch[0].data());
+    const View phi = cell.phi.data ? View{cell.phi.data, cell.phi.pitch}
+                                   : view(pass, cell, kPhi, {}, part, proposal_.scratch[0].data());
     kernels_.add({part.y.size(), part.x.size() * width}, phi.data, phi.pitch,
                  pass.sum + pass.at(width, part.y.lo, part.x.lo), pass.pitch(width));
   }
@@ -201,7 +204,8 @@ void Incremental::background_psi(Pass& pass) {
   convolve(pass, plan.shared, pass.sum, rect, pass.t);
   const Rect active = plan.last && !head_->wants_output() ? rect : known;
   const std::ptrdiff_t at = pass.at(width, active.y.lo, active.x.lo);
-  kernels_.silu({active.y.size(), active.x.size() * width}, pass.t + at, pass.pitch(width), pass.g + at, pass.pitch(width));
+  kernels_.silu({active.y.size(), active.x.size() * width}, pass.t + at, pass.pitch(width), pass.g + at,
+                pass.pitch(width));
   if ((plan.last && !head_->wants_output()) || out.empty()) return;
 
   fill_padding(pass, pass.g, width, around);
@@ -214,10 +218,11 @@ void Incremental::background_psi(Pass& pass) {
   convolve(pass, plan.second_psi, pass.g, out, pass.out, &plan.second_psi_bias);
   const std::ptrdiff_t in_at = pass.at(inputs, out.y.lo, out.x.lo), out_at = pass.at(width, out.y.lo, out.x.lo);
   if (plan.skip.empty())
-    kernels_.add({out.y.size(), out.x.size() * width}, pass.h + in_at, pass.pitch(inputs), pass.out + out_at, pass.pitch(width));
+    kernels_.add({out.y.size(), out.x.size() * width}, pass.h + in_at, pass.pitch(inputs), pass.out + out_at,
+                 pass.pitch(width));
   else
-    kernels_.mix_channels({pass.h + in_at, pass.pitch(inputs), plan.inputs, inputs, pass.out + out_at, pass.pitch(width), width,
-                           out.y.size(), out.x.size(), 0, 0, 0, 0, plan.skip.weights.data()});
+    kernels_.mix_channels({pass.h + in_at, pass.pitch(inputs), plan.inputs, inputs, pass.out + out_at,
+                           pass.pitch(width), width, out.y.size(), out.x.size(), 0, 0, 0, 0, plan.skip.weights.data()});
 }
 
 void Incremental::accept_background(const Pass& pass) {

@@ -39,7 +39,8 @@ void clear_around(const Pass& pass, float* image, const Packed& convolution, con
   }
 }
 
-View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Patch& fresh, const Rect& rect, float* scratch) {
+View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Patch& fresh, const Rect& rect,
+             float* scratch) {
   const bool has_tiles = cells.has_tiles(id);
   if (fresh.data) {
     const int y = run_in(fresh.at.y, pass.frame.y, rect.y), x = run_in(fresh.at.x, pass.frame.x, rect.x);
@@ -49,7 +50,8 @@ View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Pa
     const Box& box = tile.box(field);
     const int y = run_in(box.y, pass.frame.y, rect.y), x = run_in(box.x, pass.frame.x, rect.x);
     if (y >= 0 && x >= 0)
-      return {tile.field[field] + std::ptrdiff_t(y) * tile.pitch(field) + x * (*tile.channels)[field], tile.pitch(field)};
+      return {tile.field[field] + std::ptrdiff_t(y) * tile.pitch(field) + x * (*tile.channels)[field],
+              tile.pitch(field)};
   }
   const int channels = cells.channels(pass.layer, field), pitch = pass.pitch(channels);
   float* to = scratch + pass.at(channels, rect.y.lo, rect.x.lo);
@@ -73,7 +75,8 @@ View Incremental::view_fixed(const Pass& pass, const Candidate& cell, Field fiel
   float* to = scratch + pass.at(channels, rect.y.lo, rect.x.lo);
   if (held.data != to)
     for (int row = 0; row < rect.y.size(); ++row)
-      std::memcpy(to + std::ptrdiff_t(row) * pitch, held.data + std::ptrdiff_t(row) * held.pitch, sizeof(float) * channels * rect.x.size());
+      std::memcpy(to + std::ptrdiff_t(row) * pitch, held.data + std::ptrdiff_t(row) * held.pitch,
+                  sizeof(float) * channels * rect.x.size());
   const Flip& flip = *proposal_.flip;
   const std::int32_t* own = table.own_at(flip.pixel);
   auto* fixed = reinterpret_cast<std::int32_t*>(scratch);
@@ -103,9 +106,10 @@ void Incremental::convolve_cell(const Pass& pass, const Packed& weights, float* 
   const Rect read{round_y ? valid.y : rect.y.grown(1), round_x ? valid.x : rect.x.grown(1)};
   clear_around(pass, in, weights, read, live);
   if (round_y || round_x)
-    fill_padding(pass, in, channels, {round_y ? read.y : read.y & frame.y.exists, round_x ? read.x : read.x & frame.x.exists});
-  run({in + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels), weights.inputs, channels, out.data, out.pitch,
-       weights.out_stride, rect.y.size(), rect.x.size(), valid.y.lo - rect.y.lo, valid.y.hi - rect.y.lo,
+    fill_padding(pass, in, channels,
+                 {round_y ? read.y : read.y & frame.y.exists, round_x ? read.x : read.x & frame.x.exists});
+  run({in + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels), weights.inputs, channels, out.data,
+       out.pitch, weights.out_stride, rect.y.size(), rect.x.size(), valid.y.lo - rect.y.lo, valid.y.hi - rect.y.lo,
        valid.x.lo - rect.x.lo, valid.x.hi - rect.x.lo, weights.weights.data(), fresh},
       weights.outputs);
 }
@@ -132,7 +136,8 @@ void Incremental::cell_first(Pass& pass, Candidate& cell) {
     float* to = scratch + pass.at(inputs, live.y.lo, live.x.lo);
     if (input.data != to)
       for (int row = 0; row < live.y.size(); ++row)
-        std::memcpy(to + std::ptrdiff_t(row) * pass.pitch(inputs), input.data + std::ptrdiff_t(row) * input.pitch, sizeof(float) * inputs * live.x.size());
+        std::memcpy(to + std::ptrdiff_t(row) * pass.pitch(inputs), input.data + std::ptrdiff_t(row) * input.pitch,
+                    sizeof(float) * inputs * live.x.size());
     convolve_cell(pass, plan.first_phi, scratch, live, rect, cell.x, true);
     convolve_cell(pass, plan.first_psi, scratch, live, rect, cell.y, true);
   }
@@ -156,8 +161,8 @@ void Incremental::cell_phi(Pass& pass, Candidate& cell) {
     const Window window{live.y.size(), live.x.size() * width};
     if (pass.layer == 0) {
       const View x = view_fixed(pass, cell, kX, plan_.x, live, proposal_.scratch[0].data());
-      kernels_.silu_change_fixed(window, pass.x + at, pass.q + at, pitch, reinterpret_cast<const std::int32_t*>(x.data), x.pitch,
-                                 plan_.x.step, q + at, pitch);
+      kernels_.silu_change_fixed(window, pass.x + at, pass.q + at, pitch, reinterpret_cast<const std::int32_t*>(x.data),
+                                 x.pitch, plan_.x.step, q + at, pitch);
     } else {
       const View x = view(pass, cell, kX, cell.x, live, proposal_.scratch[0].data());
       kernels_.silu_change(window, pass.x + at, pass.q + at, pitch, x.data, x.pitch, q + at, pitch);
@@ -165,8 +170,8 @@ void Incremental::cell_phi(Pass& pass, Candidate& cell) {
     convolve_cell(pass, plan.second_phi, q, live, rect, cell.phi, true);
   }
   const std::ptrdiff_t at = pass.at(width, rect.y.lo, rect.x.lo);
-  kernels_.silu_change({rect.y.size(), rect.x.size() * width}, pass.p + at, pass.phi + at, pitch, cell.phi.data, cell.phi.pitch,
-                       cell.phi.data, cell.phi.pitch);
+  kernels_.silu_change({rect.y.size(), rect.x.size() * width}, pass.p + at, pass.phi + at, pitch, cell.phi.data,
+                       cell.phi.pitch, cell.phi.data, cell.phi.pitch);
   proposal_.writes.push_back({cell.id, pass.layer, kPhi, cell.phi});
 }
 
@@ -181,24 +186,28 @@ void Incremental::cell_psi(Pass& pass, Candidate& cell) {
   const int width = padded(plan.width), pitch = pass.pitch(width);
   cell.output_rect = rect;
   if (plan.last && plan_.local)  // its head takes it at once
-    cell.output = {frame.sites(rect), proposal_.scratch[2].data(), plan.cell_outputs, rect.x.size() * plan.cell_outputs};
+    cell.output = {frame.sites(rect), proposal_.scratch[2].data(), plan.cell_outputs,
+                   rect.x.size() * plan.cell_outputs};
   else cell.output = new_patch(pass, rect, plan.cell_outputs);
   const int out_pitch = cell.output.pitch;
 
   const Rect own = cell.at.own & rect;
   if (!own.empty() || live.empty()) clear(cell.output);
   if (!own.empty()) {
-    float* out = cell.output.data + std::ptrdiff_t(own.y.lo - rect.y.lo) * out_pitch + (own.x.lo - rect.x.lo) * plan.cell_outputs;
+    float* out = cell.output.data + std::ptrdiff_t(own.y.lo - rect.y.lo) * out_pitch +
+                 (own.x.lo - rect.x.lo) * plan.cell_outputs;
     const Window window{own.y.size(), own.x.size() * plan.cell_outputs};
     if (pass.layer == 0) {
       const View skip = view_fixed(pass, cell, kSkip, plan_.cell_skip, own, proposal_.scratch[0].data());
-      kernels_.from_fixed(window, reinterpret_cast<const std::int32_t*>(skip.data), skip.pitch, plan_.cell_skip.step, out, out_pitch);
+      kernels_.from_fixed(window, reinterpret_cast<const std::int32_t*>(skip.data), skip.pitch, plan_.cell_skip.step,
+                          out, out_pitch);
     } else {
       const View input = view(pass, cell, kInput, cell.input, own, proposal_.scratch[0].data());
       if (plan.cell_skip.empty()) kernels_.add(window, input.data, input.pitch, out, out_pitch);
       else
-        kernels_.mix_channels({input.data, input.pitch, plan.inputs, padded(plan.inputs), out, out_pitch, plan.cell_outputs, own.y.size(),
-                               own.x.size(), 0, 0, 0, 0, plan.cell_skip.weights.data()});
+        kernels_.mix_channels({input.data, input.pitch, plan.inputs, padded(plan.inputs), out, out_pitch,
+                               plan.cell_outputs, own.y.size(), own.x.size(), 0, 0, 0, 0,
+                               plan.cell_skip.weights.data()});
     }
   }
   if (live.empty()) return;
@@ -207,8 +216,8 @@ void Incremental::cell_psi(Pass& pass, Candidate& cell) {
   const Window window{live.y.size(), live.x.size() * width};
   if (pass.layer == 0) {
     const View y = view_fixed(pass, cell, kY, plan_.y, live, proposal_.scratch[0].data());
-    kernels_.silu_change_fixed(window, pass.t + at, pass.g + at, pitch, reinterpret_cast<const std::int32_t*>(y.data), y.pitch, plan_.y.step,
-                               g + at, pitch);
+    kernels_.silu_change_fixed(window, pass.t + at, pass.g + at, pitch, reinterpret_cast<const std::int32_t*>(y.data),
+                               y.pitch, plan_.y.step, g + at, pitch);
   } else {
     const View y = view(pass, cell, kY, cell.y, live, proposal_.scratch[0].data());
     kernels_.silu_change(window, pass.t + at, pass.g + at, pitch, y.data, y.pitch, g + at, pitch);
@@ -226,8 +235,8 @@ void Incremental::cell_activation(Pass& pass, Candidate& cell) {
   cell.output = new_patch(pass, rect, width);
   const View y = view(pass, cell, kY, cell.y, rect, proposal_.scratch[0].data());
   const std::ptrdiff_t at = pass.at(width, rect.y.lo, rect.x.lo);
-  kernels_.silu_change({rect.y.size(), rect.x.size() * width}, pass.t + at, pass.g + at, pass.pitch(width), y.data, y.pitch,
-                       cell.output.data, cell.output.pitch);
+  kernels_.silu_change({rect.y.size(), rect.x.size() * width}, pass.t + at, pass.g + at, pass.pitch(width), y.data,
+                       y.pitch, cell.output.data, cell.output.pitch);
   proposal_.writes.push_back({cell.id, pass.layer, kG, cell.output});
 }
 

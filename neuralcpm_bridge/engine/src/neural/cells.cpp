@@ -37,7 +37,8 @@ void copy_shared(const Box& to, float* to_data, int to_pitch, const Box& from, c
                     sizeof(float) * channels * xs.run[j].length);
 }
 
-Cells::Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels, int first_whole)
+Cells::Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels,
+             int first_whole)
     : grids_(std::move(grids)), pools_(std::move(pools)), channels_(std::move(channels)), first_whole_(first_whole) {}
 
 void Cells::resize(int cells) {
@@ -89,7 +90,8 @@ void Cells::make_room(int id, const Box& support) {
   if (has_tiles(id) && covers(cell.room.y, support.y, grid.y) && covers(cell.room.x, support.x, grid.x)) return;
   Box wanted = united(cell.support, support, grid);
   if (has_tiles(id))  // pixels counted since the support was last fitted
-    wanted = united(wanted, Box{occupied(cell.room.y, cell.rows, grid.y), occupied(cell.room.x, cell.columns, grid.x)}, grid);
+    wanted = united(wanted, Box{occupied(cell.room.y, cell.rows, grid.y), occupied(cell.room.x, cell.columns, grid.x)},
+                    grid);
   Cell grown;
   grown.support = cell.support;
   std::vector<Tile> tiles(grids_.size());
@@ -99,8 +101,8 @@ void Cells::make_room(int id, const Box& support) {
       const Tile &from = tile(id, int(layer)), &to = tiles[layer];
       for (int f = 0; f < kFields; ++f)
         if (to.field[f])
-          copy_shared(to.box(Field(f)), to.field[f], to.pitch(Field(f)), from.box(Field(f)), from.field[f], from.pitch(Field(f)),
-                      channels_[layer][f], grids_[layer]);
+          copy_shared(to.box(Field(f)), to.field[f], to.pitch(Field(f)), from.box(Field(f)), from.field[f],
+                      from.pitch(Field(f)), channels_[layer][f], grids_[layer]);
     }
     for (int i = 0; i < cell.room.y.length; ++i)
       if (cell.rows[i]) grown.rows[offset(grown.room.y, cell.room.y.start + i, grid.y)] = cell.rows[i];

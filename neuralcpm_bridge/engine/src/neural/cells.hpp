@@ -43,7 +43,8 @@ class Cells {
  public:
   // `channels[layer][field]`: floats per pixel, 0 where not kept; `grids[layer]`, `pools[layer]` and
   // `first_whole` as in the plan.
-  Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels, int first_whole);
+  Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels,
+        int first_whole);
 
   const Grid& grid(int layer) const { return grids_[layer]; }
   void resize(int cells);  // the number of ids; new ones are empty

@@ -33,7 +33,8 @@ const Kernels& selected_kernels() {
   if (wish && *wish) {
     const std::string isa = wish;
     if (isa != "baseline" && isa != "avx2" && isa != "avx512")
-      throw Error("NEURALCPM_ISA is '" + isa + "', but 'baseline', 'avx2' or 'avx512' was expected: correct or unset it.");
+      throw Error("NEURALCPM_ISA is '" + isa +
+                  "', but 'baseline', 'avx2' or 'avx512' was expected: correct or unset it.");
     if (const Kernels* kernels = kernels_of(isa)) return *kernels;
     throw Error("NEURALCPM_ISA asks for '" + isa + "', which this CPU lacks: choose another or unset it.");
   }

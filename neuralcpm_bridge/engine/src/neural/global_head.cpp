@@ -84,7 +84,8 @@ void GlobalHead::add(const Summed& of, const Patch& patch, bool background, int 
   const int rows = patch.at.y.length, columns = patch.at.x.length;
   const auto add_part = [&](int row, int column, int height, int width, int border) {
     const float* from = patch.data + std::ptrdiff_t(row) * patch.pitch + column * of.channels;
-    if (!kernels_.add_fixed(height, width, of.channels, from, patch.pitch, sign, to + std::size_t(border) * of.channels))
+    if (!kernels_.add_fixed(height, width, of.channels, from, patch.pitch, sign,
+                            to + std::size_t(border) * of.channels))
       pending_in_range_ = false;
   };
   if (of.classes == 1) return add_part(0, 0, rows, columns, 0);
@@ -136,7 +137,8 @@ void GlobalHead::see_background(Proposal& proposal, const Pass& pass) {
   pending_in_range_ = in_range_;
   for (Summed& of : summed_) of.cells.clear();
   const auto part = [&](float* image, int channels, const Rect& rect) {
-    return Patch{pass.frame.sites(rect), image + pass.at(channels, rect.y.lo, rect.x.lo), channels, pass.pitch(channels)};
+    return Patch{pass.frame.sites(rect), image + pass.at(channels, rect.y.lo, rect.x.lo), channels,
+                 pass.pitch(channels)};
   };
   if (wants_output_) return replace_background(summed_[0], pass.output, proposal.arena);
   replace_background(summed_[0], part(pass.g, summed_[0].channels, pass.frame.psi()), proposal.arena);
@@ -153,7 +155,8 @@ double GlobalHead::change(double counted) {
   if (sees_all_)
     for (Summed& of : summed_) {
       std::fill_n(pending_.begin() + of.at, std::size_t(of.channels) * of.classes, 0);
-      add(of, {{{0, of.grid.y.size}, {0, of.grid.x.size}}, of.cells.data(), of.channels, of.grid.x.size * of.channels}, false, 1);
+      add(of, {{{0, of.grid.y.size}, {0, of.grid.x.size}}, of.cells.data(), of.channels, of.grid.x.size * of.channels},
+          false, 1);
     }
   pending_energy_ = pending_in_range_ ? dense(pending_, counted) : std::numeric_limits<double>::quiet_NaN();
   return pending_energy_ - energy_;
@@ -165,8 +168,8 @@ void GlobalHead::accept(const Proposal&) {
   energy_ = pending_energy_;
   for (Summed& of : summed_)
     if (of.pending.data)
-      copy_shared({{0, of.grid.y.size}, {0, of.grid.x.size}}, of.background.data(), of.grid.x.size * of.channels, of.pending.at,
-                  of.pending.data, of.pending.pitch, of.channels, of.grid);
+      copy_shared({{0, of.grid.y.size}, {0, of.grid.x.size}}, of.background.data(), of.grid.x.size * of.channels,
+                  of.pending.at, of.pending.data, of.pending.pitch, of.channels, of.grid);
 }
 
 double GlobalHead::dense(const Sums& sums, double counted) const {

@@ -1,6 +1,6 @@
 // The two ways from the last layer to an energy. Both keep their sums over sites and cells as integers, in
-// units of kFixedUnit: adding and taking away is exact. Weights so large that a value or a sum leaves the range of these
-// integers make the energy undefined (NaN), and it stays so until the next rebuild.
+// units of kFixedUnit: adding and taking away is exact. Weights so large that a value or a sum leaves the range of
+// these integers make the energy undefined (NaN), and it stays so until the next rebuild.
 #pragma once
 
 #include "incremental.hpp"

@@ -89,7 +89,8 @@ void Incremental::put_pixel(int y, int x, int pixel, std::int32_t id, std::int32
           continue;
         }
         if (background)
-          add_entries(background->data() + (std::size_t(v) * grid.x.size + u) * table.channels, of_type + tap * table.channels, table.channels, by);
+          add_entries(background->data() + (std::size_t(v) * grid.x.size + u) * table.channels,
+                      of_type + tap * table.channels, table.channels, by);
         if (cell && own) {
           const Tile& tile = cells_.tile(id, 0);
           const Box& box = tile.box(field);
@@ -162,7 +163,8 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     pass.plan = &plan_.layers[layer];
     if (pass.plan->compact) in = {{0, pass.plan->grid.y.size}, {0, pass.plan->grid.x.size}};
     pass.frame = Frame(in, pass.plan->grid, pass.plan->pool);
-    scratch = std::max(scratch, std::size_t(pass.frame.area()) * padded(std::max({pass.plan->inputs, pass.plan->width, pass.plan->cell_outputs})));
+    scratch = std::max(scratch, std::size_t(pass.frame.area()) *
+                                    padded(std::max({pass.plan->inputs, pass.plan->width, pass.plan->cell_outputs})));
     in = pass.frame.out();
     p.passes.push_back(pass);
   }
@@ -180,8 +182,8 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
       const Rect exists = pass.frame.exists();
       pass.h = p.arena.take<float>(std::size_t(pass.frame.area()) * inputs);
       load(pass, background_[pass.layer].h.data(), inputs, exists, pass.h);
-      copy_shared(pass.frame.sites(exists), pass.h + pass.at(inputs, exists.y.lo, exists.x.lo), pass.pitch(inputs), fresh.at,
-                  fresh.data, fresh.pitch, inputs, plan.grid);
+      copy_shared(pass.frame.sites(exists), pass.h + pass.at(inputs, exists.y.lo, exists.x.lo), pass.pitch(inputs),
+                  fresh.at, fresh.data, fresh.pitch, inputs, plan.grid);
     }
     if (pass.layer > 0)
       for (Candidate& cell : p.candidates) cell.at = pass.frame.footprint(cell.support);
@@ -226,8 +228,8 @@ void Incremental::accept() {
   for (const Pass& pass : p.passes) accept_background(pass);
   for (const Write& write : p.writes) {
     const Tile& tile = cells_.tile(write.id, write.layer);
-    copy_shared(tile.box(write.field), tile.field[write.field], tile.pitch(write.field), write.patch.at, write.patch.data,
-                write.patch.pitch, write.patch.channels, cells_.grid(write.layer));
+    copy_shared(tile.box(write.field), tile.field[write.field], tile.pitch(write.field), write.patch.at,
+                write.patch.data, write.patch.pitch, write.patch.channels, cells_.grid(write.layer));
   }
   if (p.complete) head_->accept(p);
 }
@@ -254,12 +256,15 @@ void Incremental::rebuild(const Lattice& lattice) {
       for (int x = 0; x < grid.x.size * stride; ++x)
         visit(y / stride, x / stride, y % stride * stride + x % stride, ids_[std::size_t(y) * width_ + x]);
   };
-  for_pixels([&](int y, int x, int, std::int32_t id) { supports[id] = united(supports[id], Box{{y, 1}, {x, 1}}, grid); });
+  for_pixels(
+      [&](int y, int x, int, std::int32_t id) { supports[id] = united(supports[id], Box{{y, 1}, {x, 1}}, grid); });
   // Neighbours in space become neighbours in memory.
   std::vector<std::int32_t> order;
   for (int id = first_id_; id < lattice.cells(); ++id)
     if (!supports[id].empty()) order.push_back(id);
-  const auto place = [&](std::int32_t id) { return std::pair(supports[id].y.start / kMemoryBand, supports[id].x.start); };
+  const auto place = [&](std::int32_t id) {
+    return std::pair(supports[id].y.start / kMemoryBand, supports[id].x.start);
+  };
   std::sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) { return place(a) < place(b); });
   for (const std::int32_t id : order) cells_.make_room(id, supports[id]);
 
@@ -269,7 +274,8 @@ void Incremental::rebuild(const Lattice& lattice) {
       const std::size_t site = std::size_t(y) * grid.x.size + x;
       const int border = border_class(grid, y, x);
       const auto start = [&](const PixelTable& table, Array<std::int32_t>& sums) {
-        std::memcpy(sums.data() + site * table.channels, table.start.data() + border * table.channels, sizeof(std::int32_t) * table.channels);
+        std::memcpy(sums.data() + site * table.channels, table.start.data() + border * table.channels,
+                    sizeof(std::int32_t) * table.channels);
       };
       start(plan_.x, first.x_fixed);
       start(plan_.y, first.y_fixed);
@@ -317,7 +323,8 @@ void Incremental::changed(const Lattice& after, const std::vector<int>& sites) {
     types_.resize(after.types.size(), -1);
     for (const int site : sites) {
       const int y = site / width_ / stride, x = site % width_ / stride;
-      if (y < plan_.blocks.y.size && x < plan_.blocks.x.size) blocks = united(blocks, Box{{y, 1}, {x, 1}}, plan_.blocks);
+      if (y < plan_.blocks.y.size && x < plan_.blocks.x.size)
+        blocks = united(blocks, Box{{y, 1}, {x, 1}}, plan_.blocks);
     }
   }
   if (recount || 2 * blocks.y.length * blocks.x.length > plan_.blocks.sites()) return rebuild(after);

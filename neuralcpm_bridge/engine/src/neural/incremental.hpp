@@ -101,7 +101,8 @@ class Head {
 
 // A cell's values on `rect`: where they lie if they do so in one piece, in the `fresh` values of this proposal or
 // in its tile; else put together in `scratch` (over the frame), fresh values on top.
-View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Patch& fresh, const Rect& rect, float* scratch);
+View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Patch& fresh, const Rect& rect,
+             float* scratch);
 
 class Incremental {
  public:
@@ -126,7 +127,8 @@ class Incremental {
   void run(const Convolution& job, int outputs) const;
   void load(const Pass& pass, const float* cache, int channels, const Rect& rect, float* to) const;
   void store(const Pass& pass, const float* from, int channels, const Rect& rect, float* cache) const;
-  void load_fixed(const Pass& pass, const PixelTable& table, const Array<std::int32_t>& cache, const Rect& rect, float* to);
+  void load_fixed(const Pass& pass, const PixelTable& table, const Array<std::int32_t>& cache, const Rect& rect,
+                  float* to);
   void convolve(const Pass& pass, const Packed& weights, const float* in, const Rect& rect, float* out,
                 const std::vector<float>* bias = nullptr) const;
   void background_first(Pass& pass);
@@ -140,12 +142,14 @@ class Incremental {
   void read_ahead();
 
   // cell_pass.cpp
-  View view(const Pass& pass, const Candidate& cell, Field field, const Patch& fresh, const Rect& rect, float* scratch) {
+  View view(const Pass& pass, const Candidate& cell, Field field, const Patch& fresh, const Rect& rect,
+            float* scratch) {
     return view_of(cells_, pass, cell.id, field, fresh, rect, scratch);
   }
-  View view_fixed(const Pass& pass, const Candidate& cell, Field field, const PixelTable& table, const Rect& rect, float* scratch);
-  void convolve_cell(const Pass& pass, const Packed& weights, float* in, const Rect& live, const Rect& rect, const Patch& out,
-                     bool fresh);
+  View view_fixed(const Pass& pass, const Candidate& cell, Field field, const PixelTable& table, const Rect& rect,
+                  float* scratch);
+  void convolve_cell(const Pass& pass, const Packed& weights, float* in, const Rect& live, const Rect& rect,
+                     const Patch& out, bool fresh);
   Patch new_patch(const Pass& pass, const Rect& rect, int channels);
   void cell_first(Pass& pass, Candidate& cell);
   void cell_phi(Pass& pass, Candidate& cell);
@@ -157,7 +161,8 @@ class Incremental {
   static constexpr int kBatch = 18;  // cells whose points stay in the cache together
   void make_points();
   void to_points(const Pass& pass, const float* image, int channels, int slot);
-  void from_points(const Pass& pass, const WinogradWeights& weights, int slot, int first, int channels, float* image) const;
+  void from_points(const Pass& pass, const WinogradWeights& weights, int slot, int first, int channels,
+                   float* image) const;
   void multiply_points(const Pass& pass, const WinogradWeights& weights, int slots);
   Patch whole_patch(const Pass& pass, int channels);
   void whole_input(const Pass& pass, Candidate& cell);

@@ -47,9 +47,10 @@ struct Kernels {
   void (*mix_channels)(const Convolution&);
   // An image of height x width pixels (winograd.hpp) to its values at the interpolation points,
   // points[point * point_stride + channel], and back. A convolution in between is a mix_channels per point.
-  void (*winograd_input)(int height, int width, const float* image, int channels, float* points, std::ptrdiff_t point_stride);
-  void (*winograd_output)(int height, int width, const float* points, std::ptrdiff_t point_stride, int channels, float* image,
-                          int pixel_stride);
+  void (*winograd_input)(int height, int width, const float* image, int channels, float* points,
+                         std::ptrdiff_t point_stride);
+  void (*winograd_output)(int height, int width, const float* points, std::ptrdiff_t point_stride, int channels,
+                          float* image, int pixel_stride);
   // out = SiLU(in)
   void (*silu)(Window, const float* in, int in_pitch, float* out, int out_pitch);
   // out = SiLU(base + delta) - activation, activation being SiLU(base); exactly 0 where delta is 0.

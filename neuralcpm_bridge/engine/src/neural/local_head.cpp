@@ -37,16 +37,17 @@ void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
   const int hidden = plan_.cell_head.hidden.out_stride, pitch = columns * hidden;
   const auto image = [&] { return proposal.arena.take<float>(std::size_t(rows) * pitch); };
   const auto hidden_layer = [&](const SiteHead& head, float* to) {
-    kernels_.mix_channels({pass.out + pass.at(width, rect.y.lo, rect.x.lo), pass.pitch(width), pass.plan->width, width, to, pitch,
-                           hidden, rows, columns, 0, 0, 0, 0, head.hidden.weights.data(), true, head.hidden_bias.data()});
+    kernels_.mix_channels({pass.out + pass.at(width, rect.y.lo, rect.x.lo), pass.pitch(width), pass.plan->width, width,
+                           to, pitch, hidden, rows, columns, 0, 0, 0, 0, head.hidden.weights.data(), true,
+                           head.hidden_bias.data()});
   };
   // The background by its own head.
   float *base = image(), *nothing = image();
   hidden_layer(plan_.background_head, base);
   std::memset(nothing, 0, sizeof(float) * rows * pitch);
   pending_background_ = {pass.frame.sites(rect), proposal.arena.take<float>(std::size_t(rows) * columns), 1, columns};
-  pending_ = kernels_.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch, plan_.background_head.out.data(),
-                                    pending_background_.data, columns);
+  pending_ = kernels_.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch,
+                                    plan_.background_head.out.data(), pending_background_.data, columns);
   float* before = proposal.arena.take<float>(std::size_t(rows) * columns);
   const Grid& grid = pass.plan->grid;
   copy_shared(pending_background_.at, before, columns, {{0, grid.y.size}, {0, grid.x.size}}, background_energy_.data(),
@@ -68,8 +69,9 @@ void LocalHead::see_cell(Proposal& proposal, const Pass& pass, const Cells& cell
   View change{cell.output.data, cell.output.pitch};
   if (!plan_.head_fused) {
     float* wider = proposal.arena.take<float>(std::size_t(height) * length * hidden);
-    kernels_.mix_channels({change.data, change.pitch, pass.plan->width, padded(pass.plan->width), wider, length * hidden, hidden, height,
-                           length, 0, 0, 0, 0, plan_.cell_head.hidden.weights.data(), true});
+    kernels_.mix_channels({change.data, change.pitch, pass.plan->width, padded(pass.plan->width), wider,
+                           length * hidden, hidden, height, length, 0, 0, 0, 0, plan_.cell_head.hidden.weights.data(),
+                           true});
     change = {wider, length * hidden};
   }
   const std::ptrdiff_t at = std::ptrdiff_t(part.y.lo - rect.y.lo) * pitch + (part.x.lo - rect.x.lo) * hidden;

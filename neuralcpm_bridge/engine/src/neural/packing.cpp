@@ -12,7 +12,9 @@ Packed pack(const Linear& linear) {
   packed.in_stride = padded(linear.inputs);
   packed.out_stride = padded(linear.outputs);
   packed.weights.assign(std::size_t(linear.taps) * linear.inputs * packed.out_stride, 0.0f);
-  const auto value = [&](int tap, int out, int in) { return out < linear.outputs ? float(linear.at(tap, out, in)) : 0.0f; };
+  const auto value = [&](int tap, int out, int in) {
+    return out < linear.outputs ? float(linear.at(tap, out, in)) : 0.0f;
+  };
   float* to = packed.weights.data();
   if (linear.taps == 1) {
     for (int in = 0; in < linear.inputs; ++in)

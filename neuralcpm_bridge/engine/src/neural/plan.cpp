@@ -75,7 +75,9 @@ PixelTable pixel_table(const Model& model, const Linear& map, const std::vector<
   const int stride = model.neural->stride, types = model.types(), pixels = stride * stride;
   const std::vector<float>& weight = model.weight("neural.embedding.weight").floats;
   const std::vector<float>& bias = model.weight("neural.embedding.bias").floats;
-  const auto embedding = [&](int c, int channel, int pixel) { return double(weight[(std::size_t(c) * (1 + types) + channel) * pixels + pixel]); };
+  const auto embedding = [&](int c, int channel, int pixel) {
+    return double(weight[(std::size_t(c) * (1 + types) + channel) * pixels + pixel]);
+  };
 
   PixelTable table;
   table.taps = map.taps;
@@ -190,7 +192,8 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
       std::vector<double> output_bias = skip_path.bias;
       for (int c = 0; c < width; ++c) output_bias[c] += psi1.bias[c];
       skip = pixel_table(model, skip_path, std::vector<std::vector<double>>(kBorderClasses, output_bias));
-      cell_skip = pixel_table(model, cell_skip_path, std::vector<std::vector<double>>(kBorderClasses, cell_skip_path.bias));
+      cell_skip =
+          pixel_table(model, cell_skip_path, std::vector<std::vector<double>>(kBorderClasses, cell_skip_path.bias));
     } else {
       layer.first_phi = pack(first_phi_map);
       layer.first_psi = pack(first_psi_map);

@@ -84,8 +84,8 @@ void pool(Window window, int channels, int pool, const float* base, int base_pit
       }
 }
 
-// Adding 1.5·2^20 to a double leaves it as a multiple of 2^-32 in the low bits, which are summed as integers, as long as
-// the sum's sign and exponent stay those of 1.5·2^20: up to 2^19. 4096 such values fit 64 bits.
+// Adding 1.5·2^20 to a double leaves it as a multiple of 2^-32 in the low bits, which are summed as integers, as long
+// as sign and exponent stay those of 1.5·2^20: up to 2^19. 4096 such values fit 64 bits.
 constexpr double kFixedShift = 1572864.0;
 constexpr int kMostTerms = 4096;
 typedef double Doubles __attribute__((vector_size(32)));
@@ -147,7 +147,8 @@ inline std::int64_t fixed_sum(int rows, int columns, const float* values, int pi
   }
   if (!fixed.in_range()) return kOutOfRange;
   const std::uint64_t terms = std::uint64_t(rows) * std::uint64_t((columns + 3) & ~3);
-  return static_cast<std::int64_t>(fixed.sums[0] + fixed.sums[1] + fixed.sums[2] + fixed.sums[3] - shift_bits() * terms);
+  return static_cast<std::int64_t>(fixed.sums[0] + fixed.sums[1] + fixed.sums[2] + fixed.sums[3] -
+                                   shift_bits() * terms);
 }
 
 // The sum of the lanes, halving: always the same tree.
@@ -179,8 +180,9 @@ inline typename V::Floats pixel_energy(int channels, const float* base, const fl
 }
 
 template <class V>
-std::int64_t site_energies(int rows, int columns, int channels, const float* base, const float* activation, int base_pitch,
-                           const float* delta, int delta_pitch, const float* weight, float* energy, int energy_pitch) {
+std::int64_t site_energies(int rows, int columns, int channels, const float* base, const float* activation,
+                           int base_pitch, const float* delta, int delta_pitch, const float* weight, float* energy,
+                           int energy_pitch) {
   for (int row = 0; row < rows; ++row) {
     const float *b = base + std::ptrdiff_t(row) * base_pitch, *a = activation + std::ptrdiff_t(row) * base_pitch;
     const float* d = delta + std::ptrdiff_t(row) * delta_pitch;
@@ -192,7 +194,8 @@ std::int64_t site_energies(int rows, int columns, int channels, const float* bas
       for (; column + 4 <= columns; column += 4, b += 4 * channels, a += 4 * channels, d += 4 * channels) {
         __m128 half[4];
         for (int k = 0; k < 4; ++k) {
-          const auto sum = __m256(pixel_energy<V>(channels, b + k * channels, a + k * channels, d + k * channels, weight));
+          const auto sum =
+              __m256(pixel_energy<V>(channels, b + k * channels, a + k * channels, d + k * channels, weight));
           half[k] = _mm_add_ps(_mm256_castps256_ps128(sum), _mm256_extractf128_ps(sum, 1));
         }
         _MM_TRANSPOSE4_PS(half[0], half[1], half[2], half[3]);
@@ -212,7 +215,8 @@ inline bool add_fixed(int rows, int columns, int channels, const float* values, 
     const int half = (by_rows ? rows : columns) / 2;
     const float* rest = values + (by_rows ? std::ptrdiff_t(half) * pitch : std::ptrdiff_t(half) * channels);
     const bool first = add_fixed(by_rows ? half : 1, by_rows ? columns : half, channels, values, pitch, sign, sums);
-    return add_fixed(by_rows ? rows - half : 1, by_rows ? columns : columns - half, channels, rest, pitch, sign, sums) &&
+    return add_fixed(by_rows ? rows - half : 1, by_rows ? columns : columns - half, channels, rest, pitch, sign,
+                     sums) &&
            first;
   }
   const std::uint64_t shift = shift_bits() * std::uint64_t(rows) * std::uint64_t(columns);

@@ -12,8 +12,8 @@ void Incremental::hand_on(Pass& pass) {
     if (pool > 1) {
       pass.output.pitch = pass.output.at.x.length * width;
       pass.output.data = arena.take<float>(std::size_t(pass.output.at.y.length) * pass.output.pitch);
-      kernels_.pool({pass.output.at.y.length, pass.output.pitch}, width, pool, out, pass.pitch(width), nullptr, 0, nullptr,
-                    0, pass.output.data, pass.output.pitch);
+      kernels_.pool({pass.output.at.y.length, pass.output.pitch}, width, pool, out, pass.pitch(width), nullptr, 0,
+                    nullptr, 0, pass.output.data, pass.output.pitch);
     }
   }
   if (pass.plan->last && plan_.local) return;  // its head has taken the cells' outputs as they are
@@ -30,11 +30,12 @@ void Incremental::hand_on(Pass& pass) {
       pooled.data = arena.take<float>(std::size_t(pooled.at.y.length) * pooled.pitch);
       kernels_.pool({pooled.at.y.length, pooled.pitch}, width, pool, pass.out + pass.at(width, from.y.lo, from.x.lo),
                     pass.pitch(width), cell.output.data, cell.output.pitch,
-                    pass.output.data + std::ptrdiff_t(y) * pass.output.pitch + x * width, pass.output.pitch, pooled.data,
-                    pooled.pitch);
+                    pass.output.data + std::ptrdiff_t(y) * pass.output.pitch + x * width, pass.output.pitch,
+                    pooled.data, pooled.pitch);
       cell.input = pooled;
     }
-    if (cell.input.data && cells_.channels(next, kInput) > 0) proposal_.writes.push_back({cell.id, next, kInput, cell.input});
+    if (cell.input.data && cells_.channels(next, kInput) > 0)
+      proposal_.writes.push_back({cell.id, next, kInput, cell.input});
     if (!cell.support.empty())
       cell.support = next >= plan_.first_whole ? Box{{0, to.y.size}, {0, to.x.size}}
                                                : neural::pooled(dilated(cell.support, 2, pass.plan->grid), pool, to);

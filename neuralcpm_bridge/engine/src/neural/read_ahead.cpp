@@ -23,16 +23,17 @@ float touch_tile(const Pass& pass, const Tile& tile, Field field, const Rect& re
   const int y = wrapped(pass.frame.y.origin + rect.y.lo - box.y.start, pass.frame.y.axis.size);
   const int x = wrapped(pass.frame.x.origin + rect.x.lo - box.x.start, pass.frame.x.axis.size);
   if (channels == 0 || rect.empty() || y + rect.y.size() > box.y.length || x + rect.x.size() > box.x.length) return 0;
-  return touch(tile.field[field] + std::ptrdiff_t(y) * tile.pitch(field) + x * channels, rect.y.size(), tile.pitch(field),
-               rect.x.size() * channels);
+  return touch(tile.field[field] + std::ptrdiff_t(y) * tile.pitch(field) + x * channels, rect.y.size(),
+               tile.pitch(field), rect.x.size() * channels);
 }
 
 float touch_lattice(const Pass& pass, const void* image, int channels, const Rect& rect) {
   const Grid& grid = pass.plan->grid;
   const Box at = pass.frame.sites(rect);
-  const int rows = std::min(at.y.length, grid.y.size - at.y.start), columns = std::min(at.x.length, grid.x.size - at.x.start);
-  return touch(static_cast<const float*>(image) + (std::ptrdiff_t(at.y.start) * grid.x.size + at.x.start) * channels, rows,
-               std::ptrdiff_t(grid.x.size) * channels, columns * channels);
+  const int rows = std::min(at.y.length, grid.y.size - at.y.start);
+  const int columns = std::min(at.x.length, grid.x.size - at.x.start);
+  return touch(static_cast<const float*>(image) + (std::ptrdiff_t(at.y.start) * grid.x.size + at.x.start) * channels,
+               rows, std::ptrdiff_t(grid.x.size) * channels, columns * channels);
 }
 
 }  // namespace

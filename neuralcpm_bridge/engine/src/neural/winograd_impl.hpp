@@ -84,7 +84,8 @@ void winograd_output(const float* points, std::ptrdiff_t point_stride, int chann
 }
 
 template <class V>
-void winograd_input_any(int height, int width, const float* image, int channels, float* points, std::ptrdiff_t point_stride) {
+void winograd_input_any(int height, int width, const float* image, int channels, float* points,
+                        std::ptrdiff_t point_stride) {
   using Kernel = void (*)(const float*, int, float*, std::ptrdiff_t);
   static constexpr Kernel kernels[3][3] = {
       {winograd_input<V, 3, 3>, winograd_input<V, 3, 4>, winograd_input<V, 3, 5>},
@@ -94,8 +95,8 @@ void winograd_input_any(int height, int width, const float* image, int channels,
 }
 
 template <class V>
-void winograd_output_any(int height, int width, const float* points, std::ptrdiff_t point_stride, int channels, float* image,
-                         int pixel_stride) {
+void winograd_output_any(int height, int width, const float* points, std::ptrdiff_t point_stride, int channels,
+                         float* image, int pixel_stride) {
   using Kernel = void (*)(const float*, std::ptrdiff_t, int, float*, int);
   static constexpr Kernel kernels[3][3] = {
       {winograd_output<V, 3, 3>, winograd_output<V, 3, 4>, winograd_output<V, 3, 5>},

@@ -25,7 +25,8 @@ Weights weights_from(const nb::dict& arrays) {
   for (const auto& [key, value] : arrays) {
     const auto name = nb::cast<std::string>(key);
     nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu> array;
-    if (!nb::try_cast(value, array)) throw Error("The weight '" + name + "' is not a contiguous array: pass a numpy array.");
+    if (!nb::try_cast(value, array))
+      throw Error("The weight '" + name + "' is not a contiguous array: pass a numpy array.");
     Tensor tensor;
     for (std::size_t i = 0; i < array.ndim(); ++i) tensor.shape.push_back(std::int64_t(array.shape(i)));
     if (name.compare(0, 9, "symbolic.") == 0 || name == "neural.weight") {
@@ -43,7 +44,8 @@ nb::dict weights_to(const Weights& weights) {
   nb::dict arrays;
   for (const auto& [name, tensor] : weights) {
     const std::vector<std::size_t> shape(tensor.shape.begin(), tensor.shape.end());
-    arrays[name.c_str()] = tensor.type == Tensor::Type::Float ? to_numpy(tensor.floats, shape) : to_numpy(tensor.doubles, shape);
+    arrays[name.c_str()] =
+        tensor.type == Tensor::Type::Float ? to_numpy(tensor.floats, shape) : to_numpy(tensor.doubles, shape);
   }
   return arrays;
 }

@@ -98,7 +98,8 @@ void bind_state(nb::module_& m) {
              auto type_list = to_vector(types);
              const int height = int(ids.shape(0)), width = int(ids.shape(1));
              nb::gil_scoped_release unlocked;
-             return std::make_shared<Self>(std::move(model), height, width, std::move(id_list), std::move(type_list), options);
+             return std::make_shared<Self>(std::move(model), height, width, std::move(id_list), std::move(type_list),
+                                           options);
            }), nb::arg("model"), nb::arg("ids").noconvert(), nb::arg("types").noconvert(), nb::arg("term") = "full",
            nb::arg("forbid_extinction") = false)
       .def("reset", [](Self& self, const Ids& ids, const Types& types) {
@@ -117,7 +118,8 @@ void bind_state(nb::module_& m) {
       .def("delta", [](Self& self, std::int64_t row, std::int64_t col, std::int64_t new_id) {
              const auto lock = self.claim();
              return self.state.delta(self.state.site(row, col), self.state.cell(new_id));
-           }, nb::arg("row"), nb::arg("col"), nb::arg("new_id"), "ΔH in the selected term; inf for a forbidden extinction.")
+           }, nb::arg("row"), nb::arg("col"), nb::arg("new_id"),
+           "ΔH in the selected term; inf for a forbidden extinction.")
       .def("delta_parts", [](Self& self, std::int64_t row, std::int64_t col, std::int64_t new_id) {
              const auto lock = self.claim();
              return as_pair(self.state.delta_parts(self.state.site(row, col), self.state.cell(new_id)));
@@ -149,13 +151,18 @@ void bind_state(nb::module_& m) {
       .def("set_type", [](Self& self, std::int32_t cell, int type) {
              const auto lock = self.claim();
              self.state.set_type(cell, type);
-           }, nb::arg("cell"), nb::arg("cell_type"), "A new id appears without pixels; type -1 removes one without pixels.")
-      .def("remove_cell", [](Self& self, std::int32_t cell) { const auto lock = self.claim(); self.state.remove_cell(cell); },
+           }, nb::arg("cell"), nb::arg("cell_type"),
+           "A new id appears without pixels; type -1 removes one without pixels.")
+      .def("remove_cell", [](Self& self, std::int32_t cell) {
+             const auto lock = self.claim();
+             self.state.remove_cell(cell);
+           },
            nb::arg("cell"), "A cell dies: its pixels become medium.")
       .def("set_cell_coupling", [](Self& self, const Couplings& coupling) {
              const auto lock = self.claim();
              self.state.set_cell_coupling(to_vector(coupling), int(coupling.shape(0)), int(coupling.shape(1)));
-           }, nb::arg("coupling").noconvert(), "[C, K]: couplings of single cells to the external fields; empty: the types'.")
+           }, nb::arg("coupling").noconvert(),
+           "[C, K]: couplings of single cells to the external fields; empty: the types'.")
       .def_prop_ro("ids", [](Self& self) {
              const auto lock = self.claim();
              const Lattice& lattice = self.state.lattice();
@@ -169,13 +176,19 @@ void bind_state(nb::module_& m) {
              const auto lock = self.claim();
              return to_numpy(self.state.lattice().volumes, {self.state.lattice().volumes.size()});
            })
-      .def_prop_ro("multiply_adds", [](Self& self) { const auto lock = self.claim(); return self.state.multiply_adds(); },
+      .def_prop_ro("multiply_adds", [](Self& self) {
+                     const auto lock = self.claim();
+                     return self.state.multiply_adds();
+                   },
                    "Multiply-adds of the network's convolutions so far.")
       .def_prop_rw("attempts", [](Self& self) { const auto lock = self.claim(); return self.state.attempts; },
-                   [](Self& self, std::uint64_t attempts) { const auto lock = self.claim(); self.state.attempts = attempts; },
+                   [](Self& self, std::uint64_t attempts) {
+                     const auto lock = self.claim();
+                     self.state.attempts = attempts;
+                   },
                    "Attempts made so far: with the seed, the state of the random numbers.")
-      .def("sweep", [](Self& self, std::int64_t mcs, double temperature, std::uint64_t seed, const std::string& neighbourhood,
-                       bool boundary_only) {
+      .def("sweep", [](Self& self, std::int64_t mcs, double temperature, std::uint64_t seed,
+                       const std::string& neighbourhood, bool boundary_only) {
              const SweepOptions options = sweep_options(mcs, temperature, seed, neighbourhood, boundary_only);
              SweepCounts counts;
              {
