@@ -146,6 +146,12 @@ def test_recomputes_the_examples(tmp_path: Path) -> None:
         refusal(path, artifact_bytes(weights, description | {"examples": [example | energies | wrong]}))
 
 
+def test_names_that_are_no_text_are_refused_in_text(tmp_path: Path) -> None:
+    weight = field(1, 5) + field(2, 1) + field(8, b"neural.\xff\xed\xa0") + field(9, b"1234")
+    content = field(1, 9) + field(7, field(2, b"graph") + field(5, weight))
+    assert "neural.???" in refusal(tmp_path / "model.onnx", content)
+
+
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_survives_any_damage(tmp_path: Path, data: st.DataObject) -> None:

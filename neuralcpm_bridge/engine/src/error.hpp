@@ -10,7 +10,8 @@ namespace ncpm {
 // Everything that crosses into Python or the C ABI is turned into this text.
 class Error : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  // A sentence may quote a damaged file: bytes that are no UTF-8 become question marks.
+  explicit Error(const std::string& sentence);
 };
 
 }  // namespace ncpm
