@@ -181,7 +181,9 @@ class Trainer:
             contrast = F.softplus(-odds).mean()
         else:
             contrast = -gap.mean()
-        loss = contrast + settings.objective.regularizer * 2 * (regular / temperature).square().mean()
+        # An energy's zero is arbitrary: what must not run away is the gap, to chains that cannot follow (they are slow).
+        bounded = gap if settings.objective.regularize == "gap" else math.sqrt(2) * regular / temperature
+        loss = contrast + settings.objective.regularizer * bounded.square().mean()
         self._watch(loss, gap)
         self.optimizer.zero_grad()
         loss.backward()

@@ -23,6 +23,9 @@ PLANS = {
         baseline_steps=200,
         pool=16,
         batch=6,
+        lr=1e-3,
+        regularizer=2e-3,
+        warm_steps=32,
         sweeps=6,
         replicates=32,
         mcs=600,
@@ -40,7 +43,7 @@ PLANS = {
         symmetries=True,
     ),
 }
-SAMPLES = {"small": 256, "paper": 1000}
+SAMPLES = {"small": 128, "paper": 1000}
 
 PAPER = {
     "cell sorting": {"axial_rmse": 147.2},

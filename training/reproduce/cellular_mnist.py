@@ -11,7 +11,18 @@ from .closure import Plan, measured, picture, sample_both, train_both
 from .setting import Setting
 
 PLANS = {
-    "small": Plan(steps=500, baseline_steps=200, pool=12, batch=4, sweeps=4, replicates=500, mcs=70),
+    "small": Plan(
+        steps=400,
+        baseline_steps=200,
+        pool=12,
+        batch=4,
+        lr=1e-3,
+        regularizer=2e-3,
+        warm_steps=32,
+        sweeps=4,
+        replicates=500,
+        mcs=70,
+    ),
     "paper": Plan("mnist-closure", steps=10_000, pool=16, batch=16, refresh=1, replicates=1000, mcs=400),
 }
 SAMPLES = {"small": 640, "paper": 1280}

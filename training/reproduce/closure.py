@@ -20,7 +20,11 @@ from .setting import Setting
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes of one experiment. `mcs` is how long samples run from their mixed start, `sweeps` a chain per round."""
+    """Sizes of one experiment. `mcs` is how long samples run from their mixed start, `sweeps` a chain per round.
+
+    `regularizer` ρ bounds the energy gap between chains and data to 1 / 2ρ where chains are too slow to close it:
+    many cells that have to change places.
+    """
 
     preset: str = "local8-closure"
     temperature: float = 1.0
@@ -30,6 +34,7 @@ class Plan:
     batch: int = 12
     refresh: int = 2
     lr: float = 3e-3
+    regularizer: float = 0.0
     sweeps: int = 6
     warm_steps: int = 64
     replicates: int = 32
@@ -64,7 +69,11 @@ class Plan:
             | {
                 "model": {"preset": self.preset, "freeze_symbolic": True},
                 "warmstart": {"steps": self.warm_steps, "sweeps": [1, 4, 16, 64]},
-                "objective": {"kind": "conditional"},
+                "objective": {
+                    "kind": "conditional",
+                    "regularizer": self.regularizer,
+                    "regularize": "gap",
+                },
                 "optimizer": {
                     "steps": self.steps,
                     "batch": self.batch,
