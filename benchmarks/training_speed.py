@@ -29,7 +29,7 @@ CASES: dict[str, dict[str, Any]] = {
         "flips": 2000,
         "wanted": 500,
     },
-    "NH": {"preset": "mnist-nh", "sweeps": 4, "reference": "nh", "flips": 50, "wanted": 200},
+    "NH": {"preset": "mnist-nh", "sweeps": 1, "reference": "nh", "flips": 50, "wanted": 200},
     "Local NH closure": {
         "preset": "local8-closure",
         "sweeps": 20,
