@@ -163,7 +163,8 @@ template <class V16, class V8>
 void convolve(const Convolution& job) {
   int group = 0;
   for (; group + 16 <= job.out_stride; group += 16) {
-    if (job.in_stride == 16) convolve_group<V16, 16, 16>(job, group);
+    if (job.in_stride == 8) convolve_group<V16, 16, 8>(job, group);
+    else if (job.in_stride == 16) convolve_group<V16, 16, 16>(job, group);
     else if (job.in_stride == 32) convolve_group<V16, 16, 32>(job, group);
     else convolve_group<V16, 16, 0>(job, group);
   }
@@ -173,7 +174,7 @@ void convolve(const Convolution& job) {
   }
 }
 
-// Pixels x one group of channels of a matrix product; weights are [in][out_stride].
+// Pixels x one group of channels of a matrix product.
 template <class V, int Group, int Pixels>
 void mix_block(const Convolution& job, const float* in, float* out, int group) {
   constexpr int N = Blocking<V, Group>::vectors;
@@ -191,7 +192,7 @@ void mix_block(const Convolution& job, const float* in, float* out, int group) {
     for (int p = 0; p < Pixels; ++p)
       for (int n = 0; n < N; ++n) sum[p][n] = V::fill(0.0f);
   }
-  const float* weights = job.weights + group;
+  const float* weights = job.weights + std::ptrdiff_t(group) * job.in_channels;
   int i = 0;
   do {
     typename V::Floats w[N];
@@ -202,7 +203,7 @@ void mix_block(const Convolution& job, const float* in, float* out, int group) {
 #pragma GCC unroll 4
       for (int n = 0; n < N; ++n) sum[p][n] = V::fma(value, w[n], sum[p][n]);
     }
-    weights += out_stride;
+    weights += Group;
   } while (++i < job.in_channels);
   for (int p = 0; p < Pixels; ++p)
     for (int n = 0; n < N; ++n) V::store(out + p * out_stride + n * V::lanes, sum[p][n]);

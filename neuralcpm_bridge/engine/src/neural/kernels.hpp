@@ -32,7 +32,7 @@ struct Convolution {
 
 // Whether dead columns, up to two on a side, are never read by a convolution between so many (padded) channels.
 inline bool skips_columns(int in_stride, int out_stride) {
-  return (in_stride == 8 && out_stride == 8) || ((in_stride == 16 || in_stride == 32) && out_stride % 16 == 0);
+  return in_stride == 8 || ((in_stride == 16 || in_stride == 32) && out_stride % 16 == 0);
 }
 
 struct Window {

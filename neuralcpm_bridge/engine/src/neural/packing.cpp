@@ -3,8 +3,8 @@
 
 namespace ncpm::neural {
 
-// 1x1: [in][out]. 3x3: groups of 16 output channels, each [ky][kx][in][channel of the group], and a rest of 8:
-// [ky][in][kx][channel].
+// Groups of 16 output channels, each [ky][kx][in][channel of the group], and a rest of 8: [ky][in][kx][channel].
+// What a kernel reads for one group lies in one piece.
 Packed pack(const Linear& linear) {
   Packed packed;
   packed.inputs = linear.inputs;
@@ -16,18 +16,14 @@ Packed pack(const Linear& linear) {
     return out < linear.outputs ? float(linear.at(tap, out, in)) : 0.0f;
   };
   float* to = packed.weights.data();
-  if (linear.taps == 1) {
-    for (int in = 0; in < linear.inputs; ++in)
-      for (int out = 0; out < packed.out_stride; ++out) *to++ = value(0, out, in);
-    return packed;
-  }
+  const int side = linear.taps == 9 ? 3 : 1;
   for (int group = 0; group < packed.out_stride;) {
     const int size = group + 16 <= packed.out_stride ? 16 : 8;
-    for (int ky = 0; ky < 3; ++ky)
-      for (int step = 0; step < 3 * linear.inputs; ++step) {
-        const int kx = size == 16 ? step / linear.inputs : step % 3;
-        const int in = size == 16 ? step % linear.inputs : step / 3;
-        for (int k = 0; k < size; ++k) *to++ = value(ky * 3 + kx, group + k, in);
+    for (int ky = 0; ky < side; ++ky)
+      for (int step = 0; step < side * linear.inputs; ++step) {
+        const int kx = size == 16 ? step / linear.inputs : step % side;
+        const int in = size == 16 ? step % linear.inputs : step / side;
+        for (int k = 0; k < size; ++k) *to++ = value(ky * side + kx, group + k, in);
       }
     group += size;
   }
@@ -48,16 +44,17 @@ WinogradWeights transform_weights(const Linear& linear, int height, int width) {
   static constexpr Weight filters[] = {filter_weight<3>, filter_weight<4>, filter_weight<5>};
   const Weight along_y = filters[height - kLeastTile], along_x = filters[width - kLeastTile];
   WinogradWeights out{linear.inputs, padded(linear.outputs), {}};
-  out.weights.assign(std::size_t(height + 2) * (width + 2) * linear.inputs * out.out_stride, 0.0f);
-  float* to = out.weights.data();
+  Linear at_point(1, linear.outputs, linear.inputs);
   for (int p = 0; p < height + 2; ++p)
-    for (int q = 0; q < width + 2; ++q)
-      for (int in = 0; in < linear.inputs; ++in, to += out.out_stride)
-        for (int o = 0; o < linear.outputs; ++o) {
-          double sum = 0;
+    for (int q = 0; q < width + 2; ++q) {
+      for (int o = 0; o < linear.outputs; ++o)
+        for (int in = 0; in < linear.inputs; ++in) {
+          double& sum = at_point.at(0, o, in) = 0;
           for (int tap = 0; tap < 9; ++tap) sum += along_y(p, tap / 3) * along_x(q, tap % 3) * linear.at(tap, o, in);
-          to[o] = float(sum);
         }
+      const Packed packed = pack(at_point);
+      out.weights.insert(out.weights.end(), packed.weights.begin(), packed.weights.end());
+    }
   return out;
 }
 

@@ -62,7 +62,7 @@ struct PixelTable {
   }
 };
 
-// A 3x3 convolution for images of one Winograd tile: a matrix per interpolation point, [point][in][out_stride].
+// A 3x3 convolution for images of one Winograd tile: a packed matrix per interpolation point.
 struct WinogradWeights {
   int inputs = 0, out_stride = 0;
   std::vector<float> weights;

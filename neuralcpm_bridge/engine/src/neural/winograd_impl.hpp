@@ -25,7 +25,22 @@ inline void multiply(const Matrix& matrix, const typename V::Floats* from, typen
 
 template <class V, int M>
 inline void to_points(const typename V::Floats* pixels, typename V::Floats* points) {
-  multiply<V, M + 2, M, 1>(Winograd<M>::Bt, pixels, points);
+  if constexpr (M == 5) {  // row p of Bt is Π over the other points r of (x - r): (x + 2), x² - 1, x² - 1/4 are shared
+    typename V::Floats two[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) two[i] = V::fma(pixels[i], V::fill(2.0f), pixels[i + 1]);
+    const auto quarter0 = V::fma(two[0], V::fill(-0.25f), two[2]), quarter1 = V::fma(two[1], V::fill(-0.25f), two[3]);
+    const auto one0 = two[2] - two[0], one1 = two[3] - two[1];
+    points[0] = V::fma(pixels[0], V::fill(0.25f), V::fma(two[1], V::fill(-1.25f), two[3]));
+    points[1] = quarter1 + quarter0;
+    points[2] = quarter1 - quarter0;
+    points[3] = V::fma(one0, V::fill(0.5f), one1);
+    points[4] = V::fma(one0, V::fill(-0.5f), one1);
+    points[5] = V::fma(pixels[0], V::fill(0.25f), V::fma(pixels[2], V::fill(-1.25f), pixels[4]));
+    points[6] = V::fma(two[0], V::fill(0.25f), V::fma(two[2], V::fill(-1.25f), pixels[4] + pixels[4]));
+  } else {
+    multiply<V, M + 2, M, 1>(Winograd<M>::Bt, pixels, points);
+  }
 }
 
 template <class V, int M>
