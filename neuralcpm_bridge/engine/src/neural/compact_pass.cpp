@@ -104,8 +104,7 @@ void Incremental::compact_first_and_phi(Pass& pass) {
     multiply_points(pass, plan.compact_second_phi, slots);
     for (int slot = 0; slot < slots; ++slot) {
       from_points(pass, plan.compact_second_phi, slot, 0, width, image);
-      kernels_.silu_change(window, pass.p + at, pass.phi + at, pitch, image, image_pitch, image, image_pitch);
-      kernels_.add(window, image, image_pitch, pass.sum + at, pitch);
+      kernels_.add_silu_change(window, pass.p + at, pass.phi + at, pitch, image, image_pitch, pass.sum + at);
     }
   }
 }

@@ -56,7 +56,10 @@ struct Kernels {
   // out = SiLU(base + delta) - activation, activation being SiLU(base); exactly 0 where delta is 0.
   void (*silu_change)(Window, const float* base, const float* activation, int base_pitch, const float* delta,
                       int delta_pitch, float* out, int out_pitch);
-  // The same with delta in fixed point, delta * step.
+  // sum += the same; `sum` has the pitch of `base`.
+  void (*add_silu_change)(Window, const float* base, const float* activation, int base_pitch, const float* delta,
+                          int delta_pitch, float* sum);
+  // out = the same with delta in fixed point, delta * step.
   void (*silu_change_fixed)(Window, const float* base, const float* activation, int base_pitch,
                             const std::int32_t* delta, int delta_pitch, float step, float* out, int out_pitch);
   // out = in * step

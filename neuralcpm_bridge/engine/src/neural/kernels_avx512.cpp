@@ -26,6 +26,7 @@ const Kernels& avx512_kernels() {
       winograd_output_any<V>,
       silu_window<V>,
       silu_change<V>,
+      add_silu_change<V>,
       silu_change_fixed<V>,
       from_fixed<V>,
       add<V>,

@@ -26,6 +26,22 @@ struct Release {
   void operator()(void* memory) const { ::operator delete(memory, std::align_val_t(alignment)); }
 };
 
+// For vectors that start at a cache line: no load of a kernel then straddles two.
+template <class T>
+struct Aligned {
+  using value_type = T;
+
+  Aligned() = default;
+  template <class U>
+  Aligned(const Aligned<U>&) {}
+  T* allocate(std::size_t count) {
+    return static_cast<T*>(::operator new(count * sizeof(T), std::align_val_t(kAlignment)));
+  }
+  void deallocate(T* memory, std::size_t) { ::operator delete(memory, std::align_val_t(kAlignment)); }
+  bool operator==(const Aligned&) const { return true; }
+  bool operator!=(const Aligned&) const { return false; }
+};
+
 // Zero-initialised, aligned to cache lines, with some more readable memory behind it. Large ones ask for huge
 // pages: proposals jump about in them, and every small page would be a miss of its own.
 template <class T>

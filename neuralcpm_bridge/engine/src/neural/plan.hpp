@@ -11,6 +11,7 @@
 #include "geometry.hpp"
 #include "kernels.hpp"
 #include "lattice.hpp"
+#include "memory.hpp"
 #include "model.hpp"
 
 namespace ncpm::neural {
@@ -31,7 +32,7 @@ struct Linear {
 struct Packed {
   int inputs = 0, outputs = 0;      // used channels
   int in_stride = 0, out_stride = 0;  // padded
-  std::vector<float> weights;
+  std::vector<float, Aligned<float>> weights;
 
   bool empty() const { return weights.empty(); }
 };
@@ -65,7 +66,7 @@ struct PixelTable {
 // A 3x3 convolution for images of one Winograd tile: a packed matrix per interpolation point.
 struct WinogradWeights {
   int inputs = 0, out_stride = 0;
-  std::vector<float> weights;
+  std::vector<float, Aligned<float>> weights;
 };
 WinogradWeights transform_weights(const Linear& linear, int height, int width);
 

@@ -25,6 +25,16 @@ void silu_change(Window window, const float* base, const float* activation, int 
 }
 
 template <class V>
+void add_silu_change(Window window, const float* base, const float* activation, int base_pitch, const float* delta,
+                     int delta_pitch, float* sum) {
+  for_rows<V>(window, [=](int row, int i) {
+    const int at = row * base_pitch + i;
+    const auto change = silu<V>(V::load(base + at) + V::load(delta + row * delta_pitch + i)) - V::load(activation + at);
+    V::store(sum + at, V::load(sum + at) + change);
+  });
+}
+
+template <class V>
 void silu_change_fixed(Window window, const float* base, const float* activation, int base_pitch,
                        const std::int32_t* delta, int delta_pitch, float step, float* out, int out_pitch) {
   for_rows<V>(window, [=](int row, int i) {
