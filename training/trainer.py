@@ -181,7 +181,7 @@ class Trainer:
             contrast = F.softplus(-odds).mean()
         else:
             contrast = -gap.mean()
-        # An energy's zero is arbitrary: what must not run away is the gap, to chains that cannot follow (they are slow).
+        # An energy's zero is arbitrary: what must not run away is the gap, to chains too slow to follow.
         bounded = gap if settings.objective.regularize == "gap" else math.sqrt(2) * regular / temperature
         loss = contrast + settings.objective.regularizer * bounded.square().mean()
         self._watch(loss, gap)

@@ -95,7 +95,7 @@ def _next(folder: Path, outcome: Outcome) -> str:
         "a tissue larger than any it was trained on": f"{program} simulate {model} --init blob --lattice 120x120 "
         f"--cells 48 --mcs 100 -o {folder}/tissue",
         "in CompuCell3D": f"{program} cc3d run {outcome.project} -o {folder}/cc3d",
-        "in Morpheus with the plugin: docs/morpheus.md": f"{program} morpheus run {outcome.morpheus} -o {folder}/morpheus",
+        "in Morpheus with the plugin": f"{program} morpheus run {outcome.morpheus} -o {folder}/morpheus",
         "your own images: docs/microscopy.md": f"{program} data import --help",
     }
     return "\n".join(f"  # {what}\n  {command}" for what, command in lines.items())
