@@ -65,7 +65,7 @@ def every_step_is_told_with_its_result(folder: Path, said: str) -> None:
 
 def the_commands_it_ends_with_are_valid(folder: Path, said: str) -> None:
     commands = re.findall(r"^  [^# ]\S* (.+)$", said.partition("Next:")[2], re.M)
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         words, verb = shlex.split(command), typer.main.get_command(app)
         while words and words[0] in getattr(verb, "commands", {}):

@@ -149,7 +149,8 @@ def test_python_blocks_run(document: Path, scratch: Path) -> None:
             exec(code, {"__name__": "__main__"})
 
 
-def test_blocks_and_commands_are_found(tmp_path: Path) -> None:
+def test_blocks_and_commands_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NEURALCPM_AS_PRINTED", raising=False)
     page = tmp_path / "page.md"
     page.write_text(
         "# Title\n\n    neuralcpm info model.onnx   # a comment\n    pip install x\n\ntext neuralcpm no\n\n"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..artifact import Artifact
-from ..bench import boundary_flips, time_each
+from ..bench import boundary_flips, time_in_turn
 from ..delta import open_backend
 from ..embedded import Dynamics, open_chains
 from ..initial import shrunk_to_pixels
@@ -61,8 +61,8 @@ def microseconds(artifact: Artifact, data: Snapshots | None) -> dict[str, Any]:
     state = data[0] if data is not None else artifact.metadata.examples[0].state()
     backend = open_backend(artifact, state)
     flips = boundary_flips(state, TIMED_FLIPS)
-    time_each(backend.delta, flips[:20], TIMED_SECONDS / 10)
-    times = time_each(backend.delta, flips, TIMED_SECONDS)
+    time_in_turn([backend.delta], [flips], TIMED_SECONDS / 10)
+    (times,) = time_in_turn([backend.delta], [flips], TIMED_SECONDS)
     return {
         "median": float(np.median(times)),
         "p95": float(np.percentile(times, 95)),
