@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from cc3d_steppables.project import write_project
@@ -93,9 +94,14 @@ def benchmark_model(path: Path) -> Artifact:
     return tissue_model(path, "local8-closure", target_volume=100.0)
 
 
-if __name__ == "__main__":
+def print_measured(measure: Callable[[Artifact], dict[str, float]]) -> None:
+    """What is measured of the model on the command line, or of the benchmark's own."""
     if len(sys.argv) > 1:
         print(json.dumps(measure(load_artifact(sys.argv[1]))))
     else:
         with tempfile.TemporaryDirectory() as temporary:
             print(json.dumps(measure(benchmark_model(Path(temporary) / "model.onnx"))))
+
+
+if __name__ == "__main__":
+    print_measured(measure)

@@ -8,16 +8,14 @@ reading the model do not count; what is left is the processor time of Morpheus' 
 
 from __future__ import annotations
 
-import json
 import resource
-import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.cc3d_speed import benchmark_model
+from benchmarks.cc3d_speed import print_measured
 from morpheus_xml.new import RunPlan, new_model
 from morpheus_xml.run import run_model
-from neuralcpm_bridge.artifact import Artifact, load_artifact
+from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.initial import initial_state
 
 STEPS = 200
@@ -41,8 +39,4 @@ def measure(artifact: Artifact, lattice: tuple[int, int] = (100, 100), cells: in
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        print(json.dumps(measure(load_artifact(sys.argv[1]))))
-    else:
-        with tempfile.TemporaryDirectory() as temporary:
-            print(json.dumps(measure(benchmark_model(Path(temporary) / "model.onnx"))))
+    print_measured(measure)

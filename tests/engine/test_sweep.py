@@ -105,10 +105,11 @@ def test_stationary_distribution(boundary: str, neighbourhood: str, boundary_onl
 
 
 @pytest.mark.parametrize(("neighbourhood", "boundary_only"), SAMPLERS)
-def test_chains_resume(neighbourhood: str, boundary_only: bool) -> None:
+@pytest.mark.parametrize("shape", [(12, 15), (50, 60)])  # trees of boundary pairs two and three levels deep
+def test_chains_resume(shape: tuple[int, int], neighbourhood: str, boundary_only: bool) -> None:
     """Ten steps, or three and seven in another state object that knows the lattice and the count of attempts."""
     model = small_model()
-    start = random_state(np.random.default_rng(0), (12, 15), 6)
+    start = random_state(np.random.default_rng(0), shape, 6)
     whole = State(model, start.ids, start.types, forbid_extinction=True)
     counts = whole.sweep(10, 1.0, 42, neighbourhood, boundary_only)
     first = State(model, start.ids, start.types, forbid_extinction=True)
@@ -117,7 +118,7 @@ def test_chains_resume(neighbourhood: str, boundary_only: bool) -> None:
     second.attempts = first.attempts
     after = second.sweep(7, 1.0, 42, neighbourhood, boundary_only)
     np.testing.assert_array_equal(whole.ids, second.ids)
-    assert whole.attempts == second.attempts == 10 * 12 * 15
+    assert whole.attempts == second.attempts == 10 * shape[0] * shape[1]
     assert counts == {key: before[key] + after[key] for key in counts}
     other = State(model, start.ids, start.types, forbid_extinction=True)
     other.sweep(10, 1.0, 43, neighbourhood, boundary_only)
@@ -129,13 +130,13 @@ def test_chains_resume(neighbourhood: str, boundary_only: bool) -> None:
 def test_both_samplers_keep_the_same_time(boundary: str, neighbourhood: str) -> None:
     """Proposals and acceptances per Monte Carlo step agree: skipping attempts does not skip time."""
     model = small_model(boundary)
-    start = random_state(np.random.default_rng(2), (20, 20), 12)
+    start = random_state(np.random.default_rng(2), (48, 48), 60)
     totals = []
     for boundary_only in (False, True):
         chains = [State(model, start.ids, start.types, forbid_extinction=True) for _ in range(60)]
         counts = run_chains(chains, 20, 1.0, list(range(60)), 2, neighbourhood, boundary_only)
         totals.append(np.array([[count["proposals"], count["accepted"]] for count in counts]))
-    assert all(count["attempts"] == 8000 for count in counts)
+    assert all(count["attempts"] == 20 * 48 * 48 for count in counts)
     error = np.sqrt(sum(total.var(axis=0, ddof=1) / 60 for total in totals))
     assert (np.abs(totals[0].mean(axis=0) - totals[1].mean(axis=0)) < 4.5 * error).all()
 

@@ -121,6 +121,21 @@ def test_divergence_stops_the_run_and_keeps_the_last_checkpoint(tmp_path: Path, 
     assert load(tmp_path / MODEL_FILE).header["step"] == 2
 
 
+def test_the_regularizer_bounds_the_gap(data: Snapshots) -> None:
+    """One pair of datum and chain: the penalty is ρ times the square of their difference in energy, over T²."""
+    seen: list[dict[str, float]] = []
+    for strength in (0.0, 0.25):
+        config = tiny_config(
+            objective={"kind": "pcd", "regularizer": strength, "regularize": "gap"},
+            optimizer={"steps": 1, "batch": 1, "refresh": 1},
+            run={"log_every": 1},
+        )
+        Trainer(config, data).run(lambda report: seen.append(report.values))
+    free, bound = seen
+    assert free["gap"] == bound["gap"] != 0
+    assert bound["loss"] - free["loss"] == pytest.approx(0.25 * free["gap"] ** 2)
+
+
 def test_contrastive_divergence_finds_the_volume_energy(data: Snapshots) -> None:
     """From λ = 0.05, ten times too soft: chains that leave the data tell."""
     config = tiny_config(
