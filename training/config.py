@@ -59,6 +59,8 @@ class SamplerSection(_Section):
     temperature: Positive = 1.0
     flips: Annotated[int, Field(ge=1)] = 50
     threads: Annotated[int, Field(ge=1)] = 1
+    balanced: bool = False
+    staged: bool = False
     pool: Annotated[int, Field(ge=1)] = 16
 
 
@@ -214,6 +216,8 @@ regularize = "gap"       # … differences of chain and datum; or energies: "tot
 kind = "exact"           # exact: serial chains on the engine; parallel: the paper's approximate sampler
 temperature = 1.0
 threads = 2
+staged = false           # exact: ask the network only about copies that contact and volume energies let pass
+balanced = false         # exact: sample e^{-H/T} itself instead of what the hosts' copies sample
 pool = 24                # chains
 
 [[chains]]               # one table per kind of chain

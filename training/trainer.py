@@ -74,7 +74,7 @@ class Trainer:
         self.averaged = {key: value.detach().clone() for key, value in self.hamiltonian.state_dict().items()}
         self.optimizer = self._make_optimizer()
         sampler = config.sampler
-        self.sampler = make_sampler(sampler.kind, sampler.temperature, sampler.threads, sampler.flips)
+        self.sampler = make_sampler(sampler)
         self.chains = Chains(config.chains, sampler.pool)
         fresh = ChainSection(start="data", reset=1.0, sweeps=config.warmstart.sweeps)
         self.warmup_chains = Chains((fresh,), sampler.pool)

@@ -66,6 +66,28 @@ def test_exact_chains_of_a_network_sample_the_enumerated_distribution() -> None:
     assert total_variation(counts, other) > 2 * total_variation(counts, truth)
 
 
+@pytest.mark.parametrize("boundary", ["periodic", "free"])
+def test_balanced_chains_sample_the_boltzmann_distribution(boundary: str) -> None:
+    hamiltonian = analytic(boundary)
+    world = Enumeration(hamiltonian, [0, 1, 2, 2], (2, 3) if boundary == "periodic" else (3, 2))
+    truth = world.boltzmann()
+    counts = sampled(ExactChains(threads=2, balanced=True), hamiltonian, world)
+    assert total_variation(counts, truth) < 2 * expected_total_variation(truth, CHAINS * ROUNDS)
+    assert total_variation(counts, world.copy_dynamics()) > 1.5 * total_variation(counts, truth)
+
+
+def test_staged_chains_of_a_network_keep_the_distribution() -> None:
+    hamiltonian = small_network()
+    world = Enumeration(hamiltonian, [0, 1, 2], (3, 3))
+    truth = world.boltzmann()
+    counts = sampled(ExactChains(threads=2, balanced=True, staged=True), hamiltonian, world)
+    assert total_variation(counts, truth) < 2 * expected_total_variation(truth, CHAINS * ROUNDS)
+    copied = sampled(ExactChains(threads=2, staged=True), hamiltonian, world)
+    assert total_variation(copied, truth) > 2 * total_variation(counts, truth)
+    # Hosts accept in one stage: their distribution is not Boltzmann's, and only nearly that of two stages.
+    assert total_variation(copied, world.copy_dynamics()) < 0.5 * total_variation(copied, truth)
+
+
 def test_parallel_sampler_approaches_the_serial_one_with_fewer_flips_at_once() -> None:
     """One flip at a time is a serial chain that picks boundary sites; several at once act on a stale state."""
     hamiltonian = analytic("periodic")

@@ -119,13 +119,19 @@ double State::delta(int site, std::int32_t new_id) {
 }
 
 double State::delta_unchecked(const Flip& flip) {
+  const double symbolic = symbolic_delta_unchecked(flip);
+  return symbolic == std::numeric_limits<double>::infinity() ? symbolic : symbolic + neural_delta_unchecked(flip);
+}
+
+double State::symbolic_delta_unchecked(const Flip& flip) const {
   if (options_.forbid_extinction && flip.old_id > 0 && lattice_.volumes[flip.old_id] == 1)
     return std::numeric_limits<double>::infinity();
-  double change = 0.0;
-  if (options_.selection != Selection::Neural) change += symbolic_delta(flip);
-  if (model_->neural && options_.selection != Selection::Symbolic)
-    change += neural_weight_ * neural_->delta(lattice_, flip.site, flip.new_id);
-  return change;
+  return options_.selection == Selection::Neural ? 0.0 : symbolic_delta(flip);
+}
+
+double State::neural_delta_unchecked(const Flip& flip) {
+  if (!model_->neural || options_.selection == Selection::Symbolic) return 0.0;
+  return neural_weight_ * neural_->delta(lattice_, flip.site, flip.new_id);
 }
 
 // -- changes ----------------------------------------------------------------------------------------------

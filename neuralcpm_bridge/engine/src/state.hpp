@@ -59,6 +59,8 @@ class State {
 
   // The unchecked core of the Metropolis loop: `flip` belongs to this state and really changes an id.
   double delta_unchecked(const Flip& flip);
+  double symbolic_delta_unchecked(const Flip& flip) const;  // delta is this, the extinction rule included, ...
+  double neural_delta_unchecked(const Flip& flip);          // ... plus this; each 0 where it is not selected
   void commit_unchecked(const Flip& flip);
 
   // Multiplications and additions of the network's convolutions so far; 0 before it was first asked.

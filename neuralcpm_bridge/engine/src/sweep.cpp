@@ -14,15 +14,42 @@ namespace ncpm {
 namespace {
 
 // Streams of the random function, so that no two purposes share numbers.
-constexpr std::uint32_t kAttempt = 0, kWaiting = 1, kAcceptance = 2;
+constexpr std::uint32_t kAttempt = 0, kWaiting = 1, kAcceptance = 2, kSecondStage = 3;
 
 // The Metropolis rule; `uniform()` on [0, 1) is drawn where it is needed. At temperature 0 only ΔH <= 0 passes.
 template <class Uniform>
-bool accept(double delta, double temperature, Uniform uniform) {
+bool passes(double delta, double temperature, double odds, Uniform uniform) {
   if (std::isnan(delta))
     throw Error(
         "ΔH became undefined (not a number) during the sweep: the model's weights or couplings are out of range.");
-  return delta <= 0.0 || uniform() < std::exp(-delta / temperature);
+  if (delta <= 0.0 && odds >= 1.0) return true;
+  return uniform() < odds * (delta == 0.0 ? 1.0 : std::exp(-delta / temperature));
+}
+
+// How often the copy back is proposed, for each time that the copy itself is.
+double reverse_odds(const Lattice& lattice, const Flip& flip, bool von_neumann) {
+  const int row = flip.site / lattice.width, col = flip.site % lattice.width;
+  int there = 0, back = 0;
+  for (int k = 0; k < (von_neumann ? 4 : 8); ++k) {
+    const int other = neighbour(lattice, row, col, kMoore[von_neumann ? kVonNeumann[k] : k]);
+    if (other < 0 || other == flip.site) continue;
+    there += lattice.ids[other] == flip.new_id;
+    back += lattice.ids[other] == flip.old_id;
+  }
+  return double(back) / there;
+}
+
+// Whether the copy proposed by attempt `number` is made; `uniform()` on [0, 1) is that attempt's own.
+template <class Uniform>
+bool accepts(State& state, const Flip& flip, const SweepOptions& options, std::uint64_t number, Uniform uniform) {
+  const double odds = options.balanced ? reverse_odds(state.lattice(), flip, options.von_neumann) : 1.0;
+  if (odds == 0.0) return false;
+  if (!options.staged) return passes(state.delta_unchecked(flip), options.temperature, odds, uniform);
+  return passes(state.symbolic_delta_unchecked(flip), options.temperature, odds, uniform) &&
+         passes(state.neural_delta_unchecked(flip), options.temperature, 1.0, [&] {
+           const Words random = philox(options.seed, number, kSecondStage);
+           return unit(random[0], random[1]);
+         });
 }
 
 void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempts, SweepCounts& counts) {
@@ -39,7 +66,7 @@ void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempt
     if (source < 0 || ids[source] == ids[target]) continue;
     ++counts.proposals;
     const Flip flip(lattice, target, ids[source]);
-    if (!accept(state.delta_unchecked(flip), options.temperature, [&] { return unit(random[2], random[3]); })) continue;
+    if (!accepts(state, flip, options, state.attempts, [&] { return unit(random[2], random[3]); })) continue;
     state.commit_unchecked(flip);
     ++counts.accepted;
   }
@@ -71,7 +98,7 @@ void boundary_sweep(State& state, const SweepOptions& options, std::int64_t atte
       const Words other = philox(options.seed, number, kAcceptance);
       return unit(other[0], other[1]);
     };
-    if (!accept(state.delta_unchecked(flip), options.temperature, uniform)) continue;
+    if (!accepts(state, flip, options, number, uniform)) continue;
     state.commit_unchecked(flip);
     edges.flipped(lattice, flip.site);
     log_missing = log_of_missing();

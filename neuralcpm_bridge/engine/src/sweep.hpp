@@ -15,6 +15,8 @@ struct SweepOptions {
   std::uint64_t seed = 0;
   bool von_neumann = false;       // copy from the 4 nearest neighbours instead of the 8 Moore ones
   bool boundary_only = false;     // skip attempts between sites of one cell, keeping count of them
+  bool balanced = false;          // weigh every copy by how often its reverse is proposed
+  bool staged = false;            // ask the network only about copies that pass the analytic terms
 };
 
 struct SweepCounts {
@@ -29,6 +31,12 @@ struct SweepCounts {
 //
 // With boundary_only the number of attempts until the next pair of different cells is drawn from its geometric
 // distribution and that pair uniformly: the same process in law, attempt by attempt, from other random numbers.
+//
+// Hosts propose a copy as often as neighbours offer it, which need not be as often as its reverse is proposed: their
+// stationary distribution is not Boltzmann's. Balanced sweeps correct it (Hastings' rule; a copy without a reverse is
+// never made), so that theirs is e^{-H/T} on the states that copies connect. Staged ones accept with
+// min(1, e^{-dS/T}) min(1, e^{-dN/T}) for the change dS of the analytic terms and dN of the network (delayed
+// acceptance): the odds of a copy and its reverse stay what they were, at a fraction of the network's evaluations.
 SweepCounts sweep(State& state, const SweepOptions& options);
 
 // Sweeps independent chains on up to `threads` threads, seeds[i] in place of options.seed. The result does

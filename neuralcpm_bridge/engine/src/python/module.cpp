@@ -20,7 +20,7 @@ Selection selection_from(const std::string& term) {
 }
 
 SweepOptions sweep_options(std::int64_t mcs, double temperature, std::uint64_t seed, const std::string& neighbourhood,
-                           bool boundary_only) {
+                           bool boundary_only, bool balanced, bool staged) {
   if (neighbourhood != "moore" && neighbourhood != "von_neumann")
     throw Error("The neighbourhood '" + neighbourhood + "' was asked for: choose 'moore' or 'von_neumann'.");
   SweepOptions options;
@@ -29,6 +29,8 @@ SweepOptions sweep_options(std::int64_t mcs, double temperature, std::uint64_t s
   options.seed = seed;
   options.von_neumann = neighbourhood == "von_neumann";
   options.boundary_only = boundary_only;
+  options.balanced = balanced;
+  options.staged = staged;
   return options;
 }
 
@@ -188,8 +190,9 @@ void bind_state(nb::module_& m) {
                    },
                    "Attempts made so far: with the seed, the state of the random numbers.")
       .def("sweep", [](Self& self, std::int64_t mcs, double temperature, std::uint64_t seed,
-                       const std::string& neighbourhood, bool boundary_only) {
-             const SweepOptions options = sweep_options(mcs, temperature, seed, neighbourhood, boundary_only);
+                       const std::string& neighbourhood, bool boundary_only, bool balanced, bool staged) {
+             const SweepOptions options =
+                 sweep_options(mcs, temperature, seed, neighbourhood, boundary_only, balanced, staged);
              SweepCounts counts;
              {
                nb::gil_scoped_release unlocked;
@@ -198,12 +201,12 @@ void bind_state(nb::module_& m) {
              }
              return as_dict(counts);
            }, nb::arg("mcs"), nb::arg("temperature"), nb::arg("seed"), nb::arg("neighbourhood") = "moore",
-           nb::arg("boundary_only") = false);
+           nb::arg("boundary_only") = false, nb::arg("balanced") = false, nb::arg("staged") = false);
 
   m.def("run_chains", [](const std::vector<Self*>& states, std::int64_t mcs, double temperature,
                          const std::vector<std::uint64_t>& seeds, int threads, const std::string& neighbourhood,
-                         bool boundary_only) {
-    const SweepOptions options = sweep_options(mcs, temperature, 0, neighbourhood, boundary_only);
+                         bool boundary_only, bool balanced, bool staged) {
+    const SweepOptions options = sweep_options(mcs, temperature, 0, neighbourhood, boundary_only, balanced, staged);
     std::vector<SweepCounts> counts;
     {
       nb::gil_scoped_release unlocked;
@@ -219,7 +222,8 @@ void bind_state(nb::module_& m) {
     for (const SweepCounts& count : counts) out.append(as_dict(count));
     return out;
   }, nb::arg("states"), nb::arg("mcs"), nb::arg("temperature"), nb::arg("seeds"), nb::arg("threads") = 1,
-        nb::arg("neighbourhood") = "moore", nb::arg("boundary_only") = false,
+        nb::arg("neighbourhood") = "moore", nb::arg("boundary_only") = false, nb::arg("balanced") = false,
+        nb::arg("staged") = false,
         "Sweep independent chains, one seed each; the result does not depend on the number of threads.");
 }
 
