@@ -61,6 +61,7 @@ class SamplerSection(_Section):
     threads: Annotated[int, Field(ge=1)] = 1
     balanced: bool = False
     staged: bool = False
+    trades: Annotated[int, Field(ge=0)] = 0
     pool: Annotated[int, Field(ge=1)] = 16
 
 
@@ -218,6 +219,7 @@ temperature = 1.0
 threads = 2
 staged = false           # exact: ask the network only about copies that contact and volume energies let pass
 balanced = false         # exact: sample e^{-H/T} itself instead of what the hosts' copies sample
+trades = 0               # exact: pairs of cells that may trade places, per Monte Carlo step: many cells, slow to sort
 pool = 24                # chains
 
 [[chains]]               # one table per kind of chain

@@ -55,9 +55,9 @@ def chain_seeds(seed: int, count: int) -> list[int]:
 
 
 def run_states(
-    states: list[Any], mcs: int, temperature: float, seed: int, threads: int, **options: bool
+    states: list[Any], mcs: int, temperature: float, seed: int, threads: int, **options: Any
 ) -> Moves:
-    """Advance engine states in place; `options`: `balanced`, `staged` of the engine's sweeps."""
+    """Advance engine states in place; `options`: `balanced`, `staged`, `trades` of the engine's sweeps."""
     seeds = chain_seeds(seed, len(states))
     done = engine_module().run_chains(
         states, mcs, temperature, seeds, threads=threads, boundary_only=True, **options
@@ -71,13 +71,15 @@ class ExactChains:
 
     `balanced` chains weigh every copy by how often its reverse is proposed: they sample e^{−H/T} itself. `staged`
     ones ask the network only about copies that the analytic part lets pass, with odds of a copy and its reverse as
-    before: a third to a fifth of the evaluations of a closure.
+    before: a third to a fifth of the evaluations of a closure. `trades`: pairs of cells that are asked after every
+    Monte Carlo step whether they trade places: arrangements that copies alone take thousands of steps to find.
     """
 
     temperature: float = 1.0
     threads: int = 1
     balanced: bool = False
     staged: bool = False
+    trades: int = 0
 
     def advance(
         self, hamiltonian: Hamiltonian, ids: Ids, types: Ids, sweeps: float, seed: int
@@ -88,9 +90,16 @@ class ExactChains:
             state(model, np.ascontiguousarray(lattice), np.ascontiguousarray(kinds), forbid_extinction=True)
             for lattice, kinds in zip(ids, types, strict=True)
         ]
-        steps, how = max(1, round(sweeps)), {"balanced": self.balanced, "staged": self.staged}
-        moves = run_states(states, steps, self.temperature, seed, self.threads, **how)
-        return np.stack([state.ids for state in states]), moves
+        how: dict[str, Any] = {"balanced": self.balanced, "staged": self.staged, "trades": self.trades}
+        moves = run_states(states, max(1, round(sweeps)), self.temperature, seed, self.threads, **how)
+        return np.stack([relabelled(state, kinds) for state, kinds in zip(states, types, strict=True)]), moves
+
+
+def relabelled(state: Any, types: Ids) -> Ids:
+    """The ids of an engine state whose cells traded types, numbered so that every id has its old type again."""
+    number = np.empty(types.size, dtype=np.int32)
+    number[np.argsort(state.types, kind="stable")] = np.argsort(types, kind="stable")
+    return number[state.ids]
 
 
 @dataclass(frozen=True)
@@ -148,7 +157,7 @@ def make_sampler(settings: SamplerSection) -> Sampler:
     """As a configuration names them."""
     if settings.kind == "parallel":
         return ParallelSampler(settings.temperature, settings.flips)
-    return ExactChains(settings.temperature, settings.threads, settings.balanced, settings.staged)
+    return ExactChains(settings.temperature, settings.threads, settings.balanced, settings.staged, settings.trades)
 
 
 __all__ = [

@@ -155,6 +155,26 @@ def test_threads_change_nothing() -> None:
     assert results[0] == results[1] == results[2]
 
 
+def test_trades_keep_caches_and_cells() -> None:
+    """Cells that trade types leave a network's caches as a rebuild makes them, and every type as many cells."""
+    rng = np.random.default_rng(5)
+    model = make_model(symbolic_weights(rng, ("contact", "volume")) | network_weights(rng, LOCAL), neural=LOCAL)
+    start = random_state(rng, (14, 15), 9)
+    state = State(model, start.ids, start.types, forbid_extinction=True)
+    counts = state.sweep(20, 50.0, 3, boundary_only=True, staged=True, trades=30)
+    assert 0 < counts["traded"] < 600
+    assert sorted(state.types) == sorted(start.types)
+    assert (state.types != start.types).any()
+    kept = state.energy()
+    assert kept == State(model, state.ids, state.types).energy()
+
+
+def test_trades_beyond_the_stream_are_refused() -> None:
+    state = State(small_model(), np.ones((5, 5), dtype=np.int32), np.array([0, 1], dtype=np.int32))
+    with pytest.raises(EngineError, match="0 to 25"):
+        state.sweep(1, 1.0, 0, trades=26)
+
+
 def test_temperature_zero_never_climbs() -> None:
     model = small_model()
     start = random_state(np.random.default_rng(8), (15, 15), 8)
@@ -170,7 +190,8 @@ def test_temperature_zero_never_climbs() -> None:
 @pytest.mark.parametrize("boundary_only", [False, True])
 def test_a_lattice_of_one_cell_stands_still(boundary_only: bool) -> None:
     state = State(small_model(), np.ones((5, 5), dtype=np.int32), np.array([0, 1], dtype=np.int32))
-    assert state.sweep(3, 1.0, 0, boundary_only=boundary_only) == {"attempts": 75, "proposals": 0, "accepted": 0}
+    counts = state.sweep(3, 1.0, 0, boundary_only=boundary_only, trades=5)
+    assert counts == {"attempts": 75, "proposals": 0, "accepted": 0, "traded": 0}
 
 
 def test_one_state_serves_one_thread() -> None:

@@ -89,13 +89,19 @@ NeuralTerm& State::neural() {
 
 Energy State::energy() {
   Energy energy;
-  if (model_->has_symbolic) {
-    double sum = offset_;
-    for (const auto& term : terms_) sum += term->energy(lattice_);
-    energy.symbolic = symbolic_weight_ * sum;
-  }
+  if (model_->has_symbolic) energy.symbolic = symbolic_energy();
   if (model_->neural) energy.neural = neural_weight_ * neural().energy();
   return energy;
+}
+
+double State::symbolic_energy() const {
+  double sum = offset_;
+  for (const auto& term : terms_) sum += term->energy(lattice_);
+  return symbolic_weight_ * sum;
+}
+
+double State::selected_neural_energy() {
+  return model_->neural && options_.selection != Selection::Symbolic ? neural_weight_ * neural().energy() : 0.0;
 }
 
 double State::symbolic_delta(const Flip& flip) const {
@@ -195,6 +201,21 @@ void State::set_type(std::int32_t id, int type) {
   if (lattice_.types[id] == type) return;
   lattice_.types[id] = type;
   if (neural_) neural_->changed(lattice_, sites_of(id), {id});
+}
+
+double State::trade_delta(std::int32_t a, std::int32_t b) {
+  if (options_.selection == Selection::Neural) return 0.0;
+  const double before = symbolic_energy();
+  std::swap(lattice_.types[a], lattice_.types[b]);
+  const double after = symbolic_energy();
+  std::swap(lattice_.types[a], lattice_.types[b]);
+  return after - before;
+}
+
+void State::trade_types(std::int32_t a, std::int32_t b) {
+  const std::int32_t type = lattice_.types[a];
+  set_type(a, lattice_.types[b]);  // one after the other: what each reaches is small, their hull may not be
+  set_type(b, type);
 }
 
 void State::remove_cell(std::int32_t id) {

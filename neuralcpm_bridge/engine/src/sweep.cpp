@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <optional>
 #include <thread>
 
 #include "edges.hpp"
@@ -14,7 +15,7 @@ namespace ncpm {
 namespace {
 
 // Streams of the random function, so that no two purposes share numbers.
-constexpr std::uint32_t kAttempt = 0, kWaiting = 1, kAcceptance = 2, kSecondStage = 3;
+enum Stream : std::uint32_t { kAttempt, kWaiting, kAcceptance, kSecondStage, kTrade, kSecondTradeStage };
 
 // The Metropolis rule; `uniform()` on [0, 1) is drawn where it is needed. At temperature 0 only ΔH <= 0 passes.
 template <class Uniform>
@@ -106,6 +107,28 @@ void boundary_sweep(State& state, const SweepOptions& options, std::int64_t atte
   }
 }
 
+void trade(State& state, const SweepOptions& options, SweepCounts& counts) {
+  const int cells = state.lattice().cells() - 1;  // the medium trades with nobody
+  for (int k = 0; cells > 1 && k < options.trades; ++k) {
+    // Attempts of one MCS are as many numbers of these streams as there are sites; trades beyond are refused below.
+    const std::uint64_t number = state.attempts + k;
+    const Words random = philox(options.seed, number, kTrade);
+    const std::int32_t a = 1 + below(random[0], cells), b = 1 + below(random[1], cells);
+    const std::vector<std::int32_t>& types = state.lattice().types;
+    if (types[a] == types[b] || types[a] < 0 || types[b] < 0) continue;
+    const double symbolic = state.trade_delta(a, b);
+    if (!passes(symbolic, options.temperature, 1.0, [&] { return unit(random[2], random[3]); })) continue;
+    const double before = state.selected_neural_energy();
+    state.trade_types(a, b);
+    const auto uniform = [&] {
+      const Words other = philox(options.seed, number, kSecondTradeStage);
+      return unit(other[0], other[1]);
+    };
+    if (passes(state.selected_neural_energy() - before, options.temperature, 1.0, uniform)) ++counts.traded;
+    else state.trade_types(a, b);
+  }
+}
+
 }  // namespace
 
 SweepCounts sweep(State& state, const SweepOptions& options) {
@@ -115,15 +138,19 @@ SweepCounts sweep(State& state, const SweepOptions& options) {
     throw Error("The temperature " + std::to_string(options.temperature) +
                 " was given, but it is a finite number from 0 on: give such a number.");
   const std::int64_t sites = state.lattice().sites();
+  if (options.trades < 0 || options.trades > sites)
+    throw Error(std::to_string(options.trades) + " trades per Monte Carlo step were asked for: give 0 to " +
+                std::to_string(sites) + ", the number of sites.");
   SweepCounts counts;
   counts.attempts = sites * options.mcs;
-  if (options.boundary_only) {
-    Edges edges(state.lattice(), options.von_neumann);
-    // Step by step: the waiting time that crosses the end of an MCS is drawn anew, which a memoryless distribution
-    // allows, and a chain comes out the same however its steps are grouped into sweeps.
-    for (std::int64_t step = 0; step < options.mcs; ++step) boundary_sweep(state, options, sites, edges, counts);
-  } else {
-    plain_sweep(state, options, counts.attempts, counts);
+  std::optional<Edges> edges;
+  if (options.boundary_only) edges.emplace(state.lattice(), options.von_neumann);
+  // Step by step: the waiting time that crosses the end of an MCS is drawn anew, which a memoryless distribution
+  // allows, and a chain comes out the same however its steps are grouped into sweeps.
+  for (std::int64_t step = 0; step < options.mcs; ++step) {
+    if (edges) boundary_sweep(state, options, sites, *edges, counts);
+    else plain_sweep(state, options, sites, counts);
+    trade(state, options, counts);
   }
   return counts;
 }

@@ -17,12 +17,14 @@ struct SweepOptions {
   bool boundary_only = false;     // skip attempts between sites of one cell, keeping count of them
   bool balanced = false;          // weigh every copy by how often its reverse is proposed
   bool staged = false;            // ask the network only about copies that pass the analytic terms
+  int trades = 0;                 // pairs of cells asked to trade their types after every MCS
 };
 
 struct SweepCounts {
   std::int64_t attempts = 0;   // H*W per MCS
   std::int64_t proposals = 0;  // attempts between different cells: those that cost a ΔH
   std::int64_t accepted = 0;
+  std::int64_t traded = 0;     // pairs of cells that traded their types
 };
 
 // Advances the state. An attempt is a uniform target site and a uniform neighbour of it as source; it is consumed
@@ -37,6 +39,9 @@ struct SweepCounts {
 // never made), so that theirs is e^{-H/T} on the states that copies connect. Staged ones accept with
 // min(1, e^{-dS/T}) min(1, e^{-dN/T}) for the change dS of the analytic terms and dN of the network (delayed
 // acceptance): the odds of a copy and its reverse stay what they were, at a fraction of the network's evaluations.
+//
+// Trades let a tissue find out where its types belong without cells squeezing past each other: two uniform cells
+// exchange types by the same two-stage rule, which keeps e^{-H/T}. No host does this; it is for training.
 SweepCounts sweep(State& state, const SweepOptions& options);
 
 // Sweeps independent chains on up to `threads` threads, seeds[i] in place of options.seed. The result does

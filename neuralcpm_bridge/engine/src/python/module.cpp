@@ -20,7 +20,7 @@ Selection selection_from(const std::string& term) {
 }
 
 SweepOptions sweep_options(std::int64_t mcs, double temperature, std::uint64_t seed, const std::string& neighbourhood,
-                           bool boundary_only, bool balanced, bool staged) {
+                           bool boundary_only, bool balanced, bool staged, int trades) {
   if (neighbourhood != "moore" && neighbourhood != "von_neumann")
     throw Error("The neighbourhood '" + neighbourhood + "' was asked for: choose 'moore' or 'von_neumann'.");
   SweepOptions options;
@@ -31,6 +31,7 @@ SweepOptions sweep_options(std::int64_t mcs, double temperature, std::uint64_t s
   options.boundary_only = boundary_only;
   options.balanced = balanced;
   options.staged = staged;
+  options.trades = trades;
   return options;
 }
 
@@ -39,6 +40,7 @@ nb::dict as_dict(const SweepCounts& counts) {
   out["attempts"] = counts.attempts;
   out["proposals"] = counts.proposals;
   out["accepted"] = counts.accepted;
+  out["traded"] = counts.traded;
   return out;
 }
 
@@ -190,9 +192,9 @@ void bind_state(nb::module_& m) {
                    },
                    "Attempts made so far: with the seed, the state of the random numbers.")
       .def("sweep", [](Self& self, std::int64_t mcs, double temperature, std::uint64_t seed,
-                       const std::string& neighbourhood, bool boundary_only, bool balanced, bool staged) {
+                       const std::string& neighbourhood, bool boundary_only, bool balanced, bool staged, int trades) {
              const SweepOptions options =
-                 sweep_options(mcs, temperature, seed, neighbourhood, boundary_only, balanced, staged);
+                 sweep_options(mcs, temperature, seed, neighbourhood, boundary_only, balanced, staged, trades);
              SweepCounts counts;
              {
                nb::gil_scoped_release unlocked;
@@ -201,12 +203,14 @@ void bind_state(nb::module_& m) {
              }
              return as_dict(counts);
            }, nb::arg("mcs"), nb::arg("temperature"), nb::arg("seed"), nb::arg("neighbourhood") = "moore",
-           nb::arg("boundary_only") = false, nb::arg("balanced") = false, nb::arg("staged") = false);
+           nb::arg("boundary_only") = false, nb::arg("balanced") = false, nb::arg("staged") = false,
+           nb::arg("trades") = 0);
 
   m.def("run_chains", [](const std::vector<Self*>& states, std::int64_t mcs, double temperature,
                          const std::vector<std::uint64_t>& seeds, int threads, const std::string& neighbourhood,
-                         bool boundary_only, bool balanced, bool staged) {
-    const SweepOptions options = sweep_options(mcs, temperature, 0, neighbourhood, boundary_only, balanced, staged);
+                         bool boundary_only, bool balanced, bool staged, int trades) {
+    const SweepOptions options =
+        sweep_options(mcs, temperature, 0, neighbourhood, boundary_only, balanced, staged, trades);
     std::vector<SweepCounts> counts;
     {
       nb::gil_scoped_release unlocked;
@@ -223,7 +227,7 @@ void bind_state(nb::module_& m) {
     return out;
   }, nb::arg("states"), nb::arg("mcs"), nb::arg("temperature"), nb::arg("seeds"), nb::arg("threads") = 1,
         nb::arg("neighbourhood") = "moore", nb::arg("boundary_only") = false, nb::arg("balanced") = false,
-        nb::arg("staged") = false,
+        nb::arg("staged") = false, nb::arg("trades") = 0,
         "Sweep independent chains, one seed each; the result does not depend on the number of threads.");
 }
 
