@@ -26,18 +26,20 @@ def sample_from_mixed(
     temperature: float = 1.0,
     seed: int = 0,
     threads: int = 1,
+    staged: bool = False,
 ) -> Snapshots:
     """Chains from the data's cells scattered as single pixels, one snapshot of each at its end.
 
     Starts near the data flatter a model: only what a chain finds from afar is its own. Exact chains, or the
-    paper's approximate sampler for architectures that the engine does not serve.
+    paper's approximate sampler for architectures that the engine does not serve. `staged`: see ExactChains.
     """
     rng = np.random.default_rng([seed, 11])
     ids, types = draw_data(data, replicates, False, rng)
     ids = np.stack([scattered_like(lattice, kinds, rng) for lattice, kinds in zip(ids, types, strict=True)])
     network, steps, chain_seed = hamiltonian.network, GROWTH_SWEEPS + mcs, int(rng.integers(2**63))
     if network is None or network.spec.kind in ENGINE_KINDS:
-        ids, _ = ExactChains(temperature, threads).advance(hamiltonian, ids, types, steps, chain_seed)
+        sampler = ExactChains(temperature, threads, staged=staged)
+        ids, _ = sampler.advance(hamiltonian, ids, types, steps, chain_seed)
     else:
         ids, _ = ParallelSampler(temperature).advance(
             hamiltonian, ids, types, BOUNDARY_SHARE * steps, chain_seed

@@ -90,8 +90,14 @@ NeuralTerm& State::neural() {
 Energy State::energy() {
   Energy energy;
   if (model_->has_symbolic) energy.symbolic = symbolic_energy();
-  if (model_->neural) energy.neural = neural_weight_ * neural().energy();
+  if (model_->neural) energy.neural = neural_energy();
   return energy;
+}
+
+double State::selected_energy() {
+  const bool symbolic = model_->has_symbolic && options_.selection != Selection::Neural;
+  const bool neural = model_->neural && options_.selection != Selection::Symbolic;
+  return (symbolic ? symbolic_energy() : 0.0) + (neural ? neural_energy() : 0.0);
 }
 
 double State::symbolic_energy() const {
@@ -100,9 +106,7 @@ double State::symbolic_energy() const {
   return symbolic_weight_ * sum;
 }
 
-double State::selected_neural_energy() {
-  return model_->neural && options_.selection != Selection::Symbolic ? neural_weight_ * neural().energy() : 0.0;
-}
+double State::neural_energy() { return neural_weight_ * neural().energy(); }
 
 double State::symbolic_delta(const Flip& flip) const {
   double sum = 0.0;
@@ -201,15 +205,6 @@ void State::set_type(std::int32_t id, int type) {
   if (lattice_.types[id] == type) return;
   lattice_.types[id] = type;
   if (neural_) neural_->changed(lattice_, sites_of(id), {id});
-}
-
-double State::trade_delta(std::int32_t a, std::int32_t b) {
-  if (options_.selection == Selection::Neural) return 0.0;
-  const double before = symbolic_energy();
-  std::swap(lattice_.types[a], lattice_.types[b]);
-  const double after = symbolic_energy();
-  std::swap(lattice_.types[a], lattice_.types[b]);
-  return after - before;
 }
 
 void State::trade_types(std::int32_t a, std::int32_t b) {

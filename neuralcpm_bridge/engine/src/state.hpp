@@ -62,10 +62,8 @@ class State {
   double symbolic_delta_unchecked(const Flip& flip) const;  // delta is this, the extinction rule included, ...
   double neural_delta_unchecked(const Flip& flip);          // ... plus this; each 0 where it is not selected
   void commit_unchecked(const Flip& flip);
-  // Two existing cells exchange their types: what that does to the selected analytic terms, and doing it.
-  double trade_delta(std::int32_t a, std::int32_t b);
-  void trade_types(std::int32_t a, std::int32_t b);
-  double selected_neural_energy();
+  void trade_types(std::int32_t a, std::int32_t b);  // two existing cells exchange them
+  double selected_energy();
 
   // Multiplications and additions of the network's convolutions so far; 0 before it was first asked.
   std::uint64_t multiply_adds() const { return neural_ ? neural_->multiply_adds() : 0; }
@@ -78,6 +76,7 @@ class State {
   void check_flip(int site, std::int32_t new_id) const;
   double symbolic_delta(const Flip& flip) const;
   double symbolic_energy() const;
+  double neural_energy();
   NeuralTerm& neural();
   std::vector<int> sites_of(std::int32_t id) const;
   void move_pixel(const Flip& flip);

@@ -15,7 +15,7 @@ namespace ncpm {
 namespace {
 
 // Streams of the random function, so that no two purposes share numbers.
-enum Stream : std::uint32_t { kAttempt, kWaiting, kAcceptance, kSecondStage, kTrade, kSecondTradeStage };
+enum Stream : std::uint32_t { kAttempt, kWaiting, kAcceptance, kSecondStage, kTrade };
 
 // The Metropolis rule; `uniform()` on [0, 1) is drawn where it is needed. At temperature 0 only ΔH <= 0 passes.
 template <class Uniform>
@@ -109,23 +109,22 @@ void boundary_sweep(State& state, const SweepOptions& options, std::int64_t atte
 
 void trade(State& state, const SweepOptions& options, SweepCounts& counts) {
   const int cells = state.lattice().cells() - 1;  // the medium trades with nobody
-  for (int k = 0; cells > 1 && k < options.trades; ++k) {
-    // Attempts of one MCS are as many numbers of these streams as there are sites; trades beyond are refused below.
-    const std::uint64_t number = state.attempts + k;
-    const Words random = philox(options.seed, number, kTrade);
+  if (options.trades == 0 || cells < 2) return;
+  const std::vector<std::int32_t>& types = state.lattice().types;
+  double energy = state.selected_energy();
+  for (int k = 0; k < options.trades; ++k) {
+    // No more trades than attempts: the next step's numbers begin where this one's end.
+    const Words random = philox(options.seed, state.attempts + k, kTrade);
     const std::int32_t a = 1 + below(random[0], cells), b = 1 + below(random[1], cells);
-    const std::vector<std::int32_t>& types = state.lattice().types;
     if (types[a] == types[b] || types[a] < 0 || types[b] < 0) continue;
-    const double symbolic = state.trade_delta(a, b);
-    if (!passes(symbolic, options.temperature, 1.0, [&] { return unit(random[2], random[3]); })) continue;
-    const double before = state.selected_neural_energy();
     state.trade_types(a, b);
-    const auto uniform = [&] {
-      const Words other = philox(options.seed, number, kSecondTradeStage);
-      return unit(other[0], other[1]);
-    };
-    if (passes(state.selected_neural_energy() - before, options.temperature, 1.0, uniform)) ++counts.traded;
-    else state.trade_types(a, b);
+    const double traded = state.selected_energy();
+    if (passes(traded - energy, options.temperature, 1.0, [&] { return unit(random[2], random[3]); })) {
+      energy = traded;
+      ++counts.traded;
+    } else {
+      state.trade_types(a, b);
+    }
   }
 }
 

@@ -41,7 +41,7 @@ struct SweepCounts {
 // acceptance): the odds of a copy and its reverse stay what they were, at a fraction of the network's evaluations.
 //
 // Trades let a tissue find out where its types belong without cells squeezing past each other: two uniform cells
-// exchange types by the same two-stage rule, which keeps e^{-H/T}. No host does this; it is for training.
+// exchange types by Metropolis' rule, which keeps e^{-H/T}. No host does this; it is for training.
 SweepCounts sweep(State& state, const SweepOptions& options);
 
 // Sweeps independent chains on up to `threads` threads, seeds[i] in place of options.seed. The result does
