@@ -102,7 +102,7 @@ void Cells::make_room(int id, const Box& support) {
   Cell grown;
   grown.support = cell.support;
   std::vector<Tile> tiles(grids_.size());
-  allocate(grown, tiles.data(), dilated(wanted, kSlack, grid));
+  allocate(grown, tiles.data(), wanted);
   if (has_tiles(id)) {
     for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
       const Tile &from = tile(id, int(layer)), &to = tiles[layer];

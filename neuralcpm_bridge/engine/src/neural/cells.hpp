@@ -80,7 +80,6 @@ class Cells {
     float* memory = nullptr;  // of all its tiles, from the pool
     std::size_t floats = 0;
   };
-  static constexpr int kSlack = 1;  // blocks a cell may grow before its tiles move
 
   void allocate(Cell& cell, Tile* tiles, const Box& room);
 
