@@ -145,7 +145,7 @@ void convolve_group(const Convolution& job, int group) {
   static const BlockTable<V, Group, Stride> table;
   const int most = table.most_columns();
   for (int column = 0, columns; column < job.columns; column += columns) {
-    // One vector per pixel: as even chunks as possible. Two: full ones first, so that few blocks wait for their own sums.
+    // One vector per pixel: as even chunks as possible. Two: full ones first, so that few blocks wait for their sums.
     const int rest = job.columns - column, chunks = (rest + most - 1) / most;
     columns = Blocking<V, Group>::vectors == 1 ? (rest + chunks - 1) / chunks : smaller(most, rest);
     const int left = smaller(kSkips - 1, larger(0, job.live_x0 - (column - 1)));
