@@ -77,6 +77,10 @@ void Bins::move(std::int32_t id, const Box& from, const Box& to) {
   add(id, to);
 }
 
+void Bins::read_ahead(const Box& box) {
+  visit(range(box), [](const Bin& bin) { __builtin_prefetch(&bin); });
+}
+
 void Bins::near(const Box& box, std::vector<std::int32_t>& ids) {
   ids.clear();
   ++query_;
@@ -87,7 +91,6 @@ void Bins::near(const Box& box, std::vector<std::int32_t>& ids) {
     ids.push_back(id);
   };
   const Box bins = range(box);
-  visit(bins, [](const Bin& bin) { __builtin_prefetch(&bin); });
   everywhere_.visit(take);
   visit(bins, [&](const Bin& bin) { bin.visit(take); });
   std::sort(ids.begin(), ids.end());

@@ -17,6 +17,8 @@ class Bins {
   void remove(std::int32_t id, const Box& support);
   void move(std::int32_t id, const Box& from, const Box& to);
 
+  // Asks for the lists that near() will read.
+  void read_ahead(const Box& box);
   // Every cell whose support touches the box and perhaps a few more, each once, ascending.
   void near(const Box& box, std::vector<std::int32_t>& ids);
 

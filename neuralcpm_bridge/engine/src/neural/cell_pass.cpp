@@ -118,10 +118,12 @@ static void clear(Patch& patch) {
   std::memset(patch.data, 0, sizeof(float) * patch.at.y.length * patch.pitch);
 }
 
-// X and Y of a cell in layers > 0: convolutions of its input.
+// X and Y of a cell in layers > 0: convolutions of its input, where that is new.
 void Incremental::cell_first(Pass& pass, Candidate& cell) {
+  if (!cell.input.data) return;
   const LayerPlan& plan = *pass.plan;
-  const Rect rect = cell.at.near & pass.frame.first();
+  const Box changed = dilated(cell.input.at, 1, plan.grid);
+  const Rect rect = cell.at.near & Rect{pass.frame.y.locate(changed.y), pass.frame.x.locate(changed.x)};
   if (rect.empty()) return;
   const Rect live = pass.frame.live(cell.at.own, cell.at.near, rect);
   const int inputs = padded(plan.inputs);

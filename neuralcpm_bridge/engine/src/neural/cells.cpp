@@ -23,6 +23,13 @@ Interval occupied(Interval room, const std::vector<std::int32_t>& counts, Axis a
   return {axis.circular && start >= axis.size ? start - axis.size : start, hi - lo};
 }
 
+// Rows are short, and most are whole vectors: a call of memcpy would take longer than the copying.
+void copy_row(float* to, const float* from, int floats) {
+  int i = 0;
+  for (; i + kChannelBlock <= floats; i += kChannelBlock) std::memcpy(to + i, from + i, sizeof(float) * kChannelBlock);
+  for (; i < floats; ++i) to[i] = from[i];
+}
+
 }  // namespace
 
 void copy_shared(const Box& to, float* to_data, int to_pitch, const Box& from, const float* from_data, int from_pitch,
@@ -32,9 +39,9 @@ void copy_shared(const Box& to, float* to_data, int to_pitch, const Box& from, c
   for (int i = 0; i < ys.count; ++i)
     for (int row = 0; row < ys.run[i].length; ++row)
       for (int j = 0; j < xs.count; ++j)
-        std::memcpy(to_data + std::ptrdiff_t(ys.run[i].dst + row) * to_pitch + xs.run[j].dst * channels,
-                    from_data + std::ptrdiff_t(ys.run[i].src + row) * from_pitch + xs.run[j].src * channels,
-                    sizeof(float) * channels * xs.run[j].length);
+        copy_row(to_data + std::ptrdiff_t(ys.run[i].dst + row) * to_pitch + xs.run[j].dst * channels,
+                 from_data + std::ptrdiff_t(ys.run[i].src + row) * from_pitch + xs.run[j].src * channels,
+                 channels * xs.run[j].length);
 }
 
 Cells::Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels,
@@ -95,7 +102,7 @@ void Cells::make_room(int id, const Box& support) {
   Cell grown;
   grown.support = cell.support;
   std::vector<Tile> tiles(grids_.size());
-  allocate(grown, tiles.data(), dilated(wanted, kSlack, grid));
+  allocate(grown, tiles.data(), wanted);
   if (has_tiles(id)) {
     for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
       const Tile &from = tile(id, int(layer)), &to = tiles[layer];

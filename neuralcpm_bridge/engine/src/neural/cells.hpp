@@ -56,6 +56,13 @@ class Cells {
   bool has_tiles(int id) const { return !cells_[id].room.empty(); }  // not before it had its first pixel
   int channels(int layer, Field field) const { return channels_[layer][field]; }
   const Tile& tile(int id, int layer) const { return tiles_[id * grids_.size() + layer]; }
+  // Reads what says where a cell's values of the first layer are.
+  void read_ahead(int id) const {
+    const Tile& first = tile(id, 0);
+    read(cells_[id].support.y.start);
+    read(first.boxes.front().y.start);
+    read(first.channels);
+  }
 
   // Makes room for a support, keeping the values.
   void make_room(int id, const Box& support);
@@ -73,7 +80,6 @@ class Cells {
     float* memory = nullptr;  // of all its tiles, from the pool
     std::size_t floats = 0;
   };
-  static constexpr int kSlack = 1;  // blocks a cell may grow before its tiles move
 
   void allocate(Cell& cell, Tile* tiles, const Box& room);
 

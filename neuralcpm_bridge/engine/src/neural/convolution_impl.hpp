@@ -144,9 +144,10 @@ template <class V, int Group, int Stride>
 void convolve_group(const Convolution& job, int group) {
   static const BlockTable<V, Group, Stride> table;
   const int most = table.most_columns();
-  const int chunks = (job.columns + most - 1) / most;
-  for (int chunk = 0, column = 0; chunk < chunks; ++chunk) {
-    const int columns = (job.columns - column + chunks - chunk - 1) / (chunks - chunk);
+  for (int column = 0, columns; column < job.columns; column += columns) {
+    // One vector per pixel: as even chunks as possible. Two: full ones first, so that few blocks wait for their sums.
+    const int rest = job.columns - column, chunks = (rest + most - 1) / most;
+    columns = Blocking<V, Group>::vectors == 1 ? (rest + chunks - 1) / chunks : smaller(most, rest);
     const int left = smaller(kSkips - 1, larger(0, job.live_x0 - (column - 1)));
     const int right = smaller(kSkips - 1, larger(0, column + columns + 1 - job.live_x1));
     const int rows_at_once = table.most_rows(columns);
@@ -154,7 +155,6 @@ void convolve_group(const Convolution& job, int group) {
       const int rows = smaller(rows_at_once, job.rows - row);
       row = table.kernel[rows - 1][columns - 1][left][right](job, row, column, group);
     }
-    column += columns;
   }
 }
 

@@ -111,7 +111,8 @@ void Incremental::put_pixel(int y, int x, int pixel, std::int32_t id, std::int32
   visit(plan_.cell_skip, nullptr, &plan_.cell_skip, kSkip);
 }
 
-void Incremental::find_candidates() {
+// far: nothing is expected in the CPU's caches.
+void Incremental::find_candidates(bool far) {
   Proposal& p = proposal_;
   // From the last layer down: a cell matters if its differences meet what is recomputed.
   Box reach;
@@ -124,16 +125,23 @@ void Incremental::find_candidates() {
     if (!pass.frame.output().empty()) reach = united(reach, pass.frame.sites(pass.frame.output()), grid);
     reach = dilated(reach, 2, grid);
   }
+  if (far) {
+    bins_.read_ahead(reach);
+    read_background();
+  }
   bins_.near(reach, near_);
+  if (far)
+    for (const std::int32_t id : near_) cells_.read_ahead(id);
   p.candidates.clear();
   const Flip* flip = p.flip;
   bool arrived = !flip || flip->new_id < first_id_;
   const auto add = [&](std::int32_t id) {
-    Candidate cell{};
-    cell.id = id;
-    cell.support = cells_.support(id);
-    if (flip && id == flip->new_id) cell.support = united(cell.support, p.blocks, plan_.blocks);
-    p.candidates.push_back(cell);
+    Box support = cells_.support(id);
+    if (flip && id == flip->new_id) support = united(support, p.blocks, plan_.blocks);
+    if (!overlap(support, reach, plan_.blocks)) return;
+    p.candidates.emplace_back();
+    p.candidates.back().id = id;
+    p.candidates.back().support = support;
   };
   for (const std::int32_t id : near_) {
     if (!arrived && id >= flip->new_id) {
@@ -170,9 +178,10 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
   }
   for (Array<float>& array : p.scratch)
     if (array.size() < scratch) array = Array<float>(scratch);
-  find_candidates();
+  const bool far = flip && cells_.bytes() > kCached;
+  find_candidates(far);
   for (Candidate& cell : p.candidates) cell.at = p.passes[0].frame.footprint(cell.support);
-  if (flip && cells_.bytes() > kCached) read_ahead();
+  if (far) read_cells();
 
   for (Pass& pass : p.passes) {
     const LayerPlan& plan = *pass.plan;

@@ -120,7 +120,7 @@ class Incremental {
   // incremental.cpp
   void propose(const Box& blocks, bool background, const Flip* flip);
   void accept();
-  void find_candidates();
+  void find_candidates(bool far);
   void put_pixel(int y, int x, int pixel, std::int32_t id, std::int32_t type, int by);
 
   // background_pass.cpp
@@ -139,7 +139,8 @@ class Incremental {
   void accept_background(const Pass& pass);
 
   // read_ahead.cpp
-  void read_ahead();
+  void read_background() const;
+  void read_cells() const;
 
   // cell_pass.cpp
   View view(const Pass& pass, const Candidate& cell, Field field, const Patch& fresh, const Rect& rect,
@@ -188,7 +189,6 @@ class Incremental {
   double delta_ = 0;
   mutable std::uint64_t multiply_adds_ = 0;  // of 3x3 convolutions, taps on zeros left out
   std::vector<std::int32_t> near_;
-  float read_ = 0;  // what reading ahead read; never used
   // Of a batch of cells in a layer that is one Winograd tile: their points in front of and behind a convolution.
   Array<float> points_in_, points_out_;
   std::vector<Candidate*> present_;  // candidates with pixels

@@ -21,6 +21,12 @@ inline constexpr std::size_t kHugePage = std::size_t(1) << 21;
 
 inline std::size_t rounded_up(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// Reads a value for the sake of having it in the CPU's caches.
+template <class T>
+void read(const T& value) {
+  static_cast<void>(*static_cast<const volatile T*>(&value));
+}
+
 struct Release {
   std::size_t alignment = kAlignment;
   void operator()(void* memory) const { ::operator delete(memory, std::align_val_t(alignment)); }
