@@ -27,22 +27,25 @@ def sample_from_mixed(
     seed: int = 0,
     threads: int = 1,
     staged: bool = False,
+    trades: int = 0,
 ) -> Snapshots:
     """Chains from the data's cells scattered as single pixels, one snapshot of each at its end.
 
     Starts near the data flatter a model: only what a chain finds from afar is its own. Exact chains, or the
-    paper's approximate sampler for architectures that the engine does not serve. `staged`: see ExactChains.
+    paper's approximate sampler for architectures that the engine does not serve. `staged`, `trades`: see ExactChains.
     """
     rng = np.random.default_rng([seed, 11])
     ids, types = draw_data(data, replicates, False, rng)
     ids = np.stack([scattered_like(lattice, kinds, rng) for lattice, kinds in zip(ids, types, strict=True)])
     network, steps, chain_seed = hamiltonian.network, GROWTH_SWEEPS + mcs, int(rng.integers(2**63))
     if network is None or network.spec.kind in ENGINE_KINDS:
-        sampler = ExactChains(temperature, threads, staged=staged)
+        sampler = ExactChains(temperature, threads, staged=staged, trades=trades)
         ids, _ = sampler.advance(hamiltonian, ids, types, steps, chain_seed)
     else:
         ids, _ = ParallelSampler(temperature).advance(
             hamiltonian, ids, types, BOUNDARY_SHARE * steps, chain_seed
         )
     provenance: dict[str, Any] = {"sampled from": hamiltonian.architecture, "mcs": steps, "seed": seed}
+    if trades:
+        provenance["trades"] = trades
     return Snapshots(ids, types, data.type_names, data.boundary, provenance)

@@ -27,6 +27,8 @@ NETWORKS: dict[str, NeuralSpec] = {
     "local8": NeuralSpec(kind="local_nh", stride=3, widths=(8,), pools=(1,), project=8, mlp=()),
     "local16": NeuralSpec(kind="local_nh", stride=3, widths=(16,), pools=(1,), project=16, mlp=()),
     "local8s5": NeuralSpec(kind="local_nh", stride=5, widths=(8,), pools=(1,), project=8, mlp=()),
+    "local8s8": NeuralSpec(kind="local_nh", stride=8, widths=(8,), pools=(1,), project=8, mlp=()),
+    "local16s8": NeuralSpec(kind="local_nh", stride=8, widths=(16,), pools=(1,), project=16, mlp=()),
     "local8x2": NeuralSpec(kind="local_nh", stride=3, widths=(8, 8), pools=(1, 1), project=8, mlp=()),
 }
 
@@ -34,7 +36,8 @@ PRESETS: tuple[str, ...] = (
     *("mnist-cellsort", "mnist-external", "mnist-closure"),
     *("bipolar-cellsort", "bipolar-external", "bipolar-closure"),
     *NETWORKS,
-    *("local8-closure", "local8s5-closure", "local16-closure", "local8x2-closure"),
+    *("local8-closure", "local8s5-closure", "local8s8-closure"),
+    *("local16-closure", "local16s8-closure", "local8x2-closure"),
 )
 
 LATTICES = {"mnist": (100, 100), "bipolar": (149, 149)}

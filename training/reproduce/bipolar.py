@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,20 +16,26 @@ from .closure import Plan, measured, picture, sample_both, train_both
 from .setting import Setting
 
 PLANS = {
-    # One layer on blocks of 5 × 5 sites sees as far as two on 3 × 3, at an eighth of the cost.
+    # One layer on blocks of 8 × 8 sites sees 72 sites, nearly the tissue, at the cost of one on 3 × 3.
     "small": Plan(
-        "local8s5-closure",
+        "local8s8-closure",
         temperature=2.0,
-        steps=600,
-        baseline_steps=200,
+        steps=420,
+        baseline_steps=300,
         pool=16,
-        batch=6,
-        lr=1e-3,
-        regularizer=2e-3,
-        warm_steps=32,
-        sweeps=6,
-        replicates=32,
-        mcs=600,
+        batch=8,
+        lr=1.5e-3,
+        decay=0.8,
+        regularizer=1e-4,
+        averaging=0.97,
+        sweeps=12,
+        reset=0.04,
+        staged=True,
+        padding="zeros",
+        warm_steps=80,
+        warm_sweeps=(16, 64, 256),
+        replicates=64,
+        mcs=1200,
         symmetries=True,
     ),
     "paper": Plan(
@@ -43,7 +50,9 @@ PLANS = {
         symmetries=True,
     ),
 }
-SAMPLES = {"small": 128, "paper": 1000}
+SAMPLES = {"small": 192, "paper": 1000}
+# Half the cells find their places in half the time, and cost half as much.
+DATA = {"small": replace(RECIPES["bipolar"], side=96, cells=20, radius=25.0), "paper": RECIPES["bipolar"]}
 
 PAPER = {
     "cell sorting": {"axial_rmse": 147.2},
@@ -65,7 +74,7 @@ def axial_error(states: Snapshots, data: Snapshots, seed: int, draws: int = 1000
 def run(name: str, setting: Setting) -> dict[str, Any]:
     began = time.perf_counter()
     plan = PLANS[setting.scale]
-    data = setting.data(RECIPES[name], SAMPLES[setting.scale])
+    data = setting.data(DATA[setting.scale], SAMPLES[setting.scale])
     models = train_both(plan, data, setting)
     drawn = sample_both(models, plan, data, setting)
     results = measured(drawn, data)

@@ -11,17 +11,28 @@ from .closure import Plan, measured, picture, sample_both, train_both
 from .setting import Setting
 
 PLANS = {
+    # Which cell lies on a stroke is found by trades, in training and in sampling alike: copies alone take far longer
+    # than this scale has.
     "small": Plan(
+        "local16s8-closure",
         steps=400,
         baseline_steps=200,
-        pool=12,
-        batch=4,
-        lr=1e-3,
-        regularizer=2e-3,
-        warm_steps=32,
-        sweeps=4,
+        pool=16,
+        batch=8,
+        lr=2e-3,
+        decay=0.8,
+        regularizer=5e-5,
+        averaging=0.98,
+        sweeps=6,
+        reset=0.05,
+        staged=True,
+        trades=8,
+        padding="zeros",
+        warm_steps=80,
+        warm_sweeps=(4, 16, 64),
         replicates=500,
-        mcs=70,
+        mcs=60,
+        sample_trades=8,
     ),
     "paper": Plan("mnist-closure", steps=10_000, pool=16, batch=16, refresh=1, replicates=1000, mcs=400),
 }

@@ -23,8 +23,8 @@ class Plan:
     """Sizes of one experiment. `mcs` is how long samples run from their mixed start, `sweeps` a chain per round.
 
     `regularizer` ρ bounds the energy gap between chains and data to 1 / 4ρ where chains are too slow to close it:
-    many cells that have to change places. There `trades` lets them do so, and `staged` makes chains several times
-    faster; samples are judged without trades, by copies alone.
+    many cells that have to change places. There `trades` lets them do so while training, `sample_trades` while
+    sampling too, and `staged` makes chains several times faster.
     """
 
     preset: str = "local8-closure"
@@ -35,6 +35,7 @@ class Plan:
     batch: int = 12
     refresh: int = 2
     lr: float = 3e-3
+    decay: float = 0.3
     regularizer: float = 0.0
     averaging: float = 0.9
     sweeps: int = 6
@@ -46,6 +47,7 @@ class Plan:
     warm_sweeps: tuple[int, ...] = (1, 4, 16, 64)
     replicates: int = 32
     mcs: int = 600
+    sample_trades: int = 0
     symmetries: bool = False
 
     def tree(self, setting: Setting) -> dict[str, Any]:
@@ -88,7 +90,7 @@ class Plan:
                     "batch": self.batch,
                     "refresh": self.refresh,
                     "lr": self.lr,
-                    "decay": 0.3,
+                    "decay": self.decay,
                     "clip": 10.0,
                     "averaging": self.averaging,
                 },
@@ -138,6 +140,7 @@ def sample_both(
             seed=setting.seed,
             threads=setting.threads,
             staged=plan.staged,
+            trades=plan.sample_trades,
         )
         if setting.folder is not None:
             drawn[name].save(setting.folder / f"{name}.npz")

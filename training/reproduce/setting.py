@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,17 +31,14 @@ class Setting:
 
     def data(self, recipe: Recipe, samples: int | None = None, mcs: int | None = None) -> Snapshots:
         """The data set of this seed; kept in the folder, and taken from there when it is the same."""
-        wanted = {"generator": recipe.name, "samples": samples or recipe.samples, "mcs": mcs or recipe.mcs}
+        # As JSON keeps it: tuples are lists there.
+        wanted = json.loads(
+            json.dumps(asdict(recipe) | {"samples": samples or recipe.samples, "mcs": mcs or recipe.mcs})
+        )
         path = None if self.folder is None else self.folder / "data.npz"
         if path is not None and path.exists():
             kept = load_snapshots(path)
-            found = kept.provenance.get("recipe", {})
-            same = {
-                "generator": kept.provenance.get("generator"),
-                "samples": found.get("samples"),
-                "mcs": found.get("mcs"),
-            }
-            if same == wanted and kept.provenance.get("seed") == self.seed:
+            if kept.provenance.get("recipe") == wanted and kept.provenance.get("seed") == self.seed:
                 self.tell(f"data: {len(kept)} states from {path}")
                 return kept
 
