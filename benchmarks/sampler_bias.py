@@ -45,14 +45,19 @@ def main() -> None:
     world = Enumeration(hamiltonian, [0, 1, 2, 2], (2, 3))
     copy, boltzmann = world.copy_dynamics(), world.boltzmann()
     print(f"copy dynamics against Boltzmann: {0.5 * np.abs(copy - boltzmann).sum():.4f}")
-    samplers: dict[str, Sampler] = {"exact chains": ExactChains()}
+    samplers: dict[str, Sampler] = {
+        "exact chains": ExactChains(),
+        "exact chains, balanced": ExactChains(balanced=True),
+        "exact chains, balanced, with trades": ExactChains(balanced=True, trades=2),
+    }
     samplers |= {f"parallel, {flips} flips at once": ParallelSampler(flips=flips) for flips in (1, 2, 4)}
-    chance = expected_total_variation(copy, CHAINS * ROUNDS)
+    chance = expected_total_variation(copy, CHAINS * ROUNDS), expected_total_variation(boltzmann, CHAINS * ROUNDS)
     for name, sampler in samplers.items():
         counts = counts_of(sampler, hamiltonian, world, 10)
         to_copy, to_boltzmann = total_variation(counts, copy), total_variation(counts, boltzmann)
         print(
-            f"{name}: to copy dynamics {to_copy:.4f} (chance {chance:.4f}), to Boltzmann {to_boltzmann:.4f}"
+            f"{name}: to copy dynamics {to_copy:.4f} (chance {chance[0]:.4f}), "
+            f"to Boltzmann {to_boltzmann:.4f} (chance {chance[1]:.4f})"
         )
 
 
