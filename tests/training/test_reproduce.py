@@ -20,8 +20,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("elongation", "bipolar", "cellular-mnist", "cellsort-a"):
         tiny = replace(RECIPES[name], side=30, cells=4, radius=8.0, target=30.0, mcs=20, samples=6)
         monkeypatch.setitem(RECIPES, name, tiny)
+    monkeypatch.setitem(bipolar.DATA, "small", RECIPES["bipolar"])
+    trading = replace(PLAN, temperature=2.0, symmetries=True, staged=True, trades=2, sample_trades=2)
     for module in (elongation, bipolar, cellular_mnist):
-        plan = replace(PLAN, temperature=2.0, symmetries=True) if module is bipolar else PLAN
+        plan = trading if module is bipolar else PLAN
         monkeypatch.setitem(module.PLANS, "small", plan)
         monkeypatch.setitem(module.SAMPLES, "small", 6)
     monkeypatch.setitem(cellsort.STEPS, "small", 3)

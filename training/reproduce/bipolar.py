@@ -20,7 +20,7 @@ PLANS = {
     "small": Plan(
         "local8s8-closure",
         temperature=2.0,
-        steps=420,
+        steps=320,
         baseline_steps=300,
         pool=16,
         batch=8,
@@ -31,11 +31,13 @@ PLANS = {
         sweeps=12,
         reset=0.04,
         staged=True,
+        trades=6,
         padding="zeros",
         warm_steps=80,
         warm_sweeps=(16, 64, 256),
         replicates=64,
-        mcs=1200,
+        mcs=300,
+        sample_trades=6,
         symmetries=True,
     ),
     "paper": Plan(
