@@ -27,7 +27,9 @@ class Enumeration:
         ids = torch.from_numpy(self.states.reshape(-1, *shape)).long()
         with torch.no_grad():
             kinds = torch.tensor(types)[None].expand(len(ids), -1)
-            self.energies = hamiltonian(ids, kinds).total.numpy()
+            energies = hamiltonian(ids, kinds)
+        self.energies = energies.total.numpy()
+        self.parts = (energies.symbolic.numpy(), energies.neural.numpy())
         self.periodic = hamiltonian.boundary == "periodic"
 
     def index(self, ids: NDArray[np.int32]) -> NDArray[np.intp]:
@@ -52,8 +54,12 @@ class Enumeration:
             found.append((r % height) * width + c % width if inside else -1)
         return found
 
-    def copy_dynamics(self, temperature: float = 1.0) -> NDArray[np.float64]:
-        """The stationary distribution of copying a uniform neighbour's id into a uniform site."""
+    def copy_dynamics(self, temperature: float = 1.0, *, staged: bool = False) -> NDArray[np.float64]:
+        """The stationary distribution of copying a uniform neighbour's id into a uniform site.
+
+        `staged`: both parts of the energy have to let a copy pass, one after the other.
+        """
+        hurdles = self.parts if staged else (self.energies,)
         sites = self.states.shape[1]
         powers = len(self.types) ** np.arange(sites)[::-1]
         codes = self.states @ powers
@@ -66,7 +72,7 @@ class Enumeration:
                 target = self.code[codes + change * powers[site]]
                 allowed = (change != 0) & (target >= 0)
                 source, target = np.flatnonzero(allowed), target[allowed]
-                rise = np.maximum(self.energies[target] - self.energies[source], 0)
+                rise = sum(np.maximum(energy[target] - energy[source], 0) for energy in hurdles)
                 np.add.at(step, (source, target), np.exp(-rise / temperature) / (8 * sites))
         step[np.diag_indices(len(step))] = 1 - step.sum(axis=1)
         for _ in range(20):  # 2²⁰ steps: far beyond any relaxation time here
