@@ -15,12 +15,12 @@ PLANS = {
     # than this scale has.
     "small": Plan(
         "local16s8-closure",
-        steps=400,
+        steps=700,
         baseline_steps=200,
         pool=16,
         batch=8,
         lr=2e-3,
-        decay=0.8,
+        decay=0.5,
         regularizer=5e-5,
         averaging=0.98,
         sweeps=6,
@@ -30,7 +30,7 @@ PLANS = {
         padding="zeros",
         warm_steps=80,
         warm_sweeps=(4, 16, 64),
-        replicates=500,
+        replicates=640,
         mcs=60,
         sample_trades=8,
     ),
