@@ -15,12 +15,12 @@ PLANS = {
     # than this scale has.
     "small": Plan(
         "local16s8-closure",
-        steps=700,
+        steps=400,
         baseline_steps=200,
         pool=16,
         batch=8,
         lr=2e-3,
-        decay=0.5,
+        decay=0.8,
         regularizer=5e-5,
         averaging=0.98,
         sweeps=6,
