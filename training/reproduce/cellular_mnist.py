@@ -16,7 +16,7 @@ PLANS = {
     "small": Plan(
         "local16s8-closure",
         steps=400,
-        baseline_steps=200,
+        baseline_steps=600,
         pool=16,
         batch=8,
         lr=2e-3,
