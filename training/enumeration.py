@@ -54,8 +54,8 @@ class Enumeration:
             found.append((r % height) * width + c % width if inside else -1)
         return found
 
-    def copy_dynamics(self, temperature: float = 1.0, *, staged: bool = False) -> NDArray[np.float64]:
-        """The stationary distribution of copying a uniform neighbour's id into a uniform site.
+    def copy_step(self, temperature: float = 1.0, *, staged: bool = False) -> NDArray[np.float64]:
+        """Chances of every state after one attempt to copy a uniform neighbour's id into a uniform site.
 
         `staged`: both parts of the energy have to let a copy pass, one after the other.
         """
@@ -75,6 +75,11 @@ class Enumeration:
                 rise = sum(np.maximum(energy[target] - energy[source], 0) for energy in hurdles)
                 np.add.at(step, (source, target), np.exp(-rise / temperature) / (8 * sites))
         step[np.diag_indices(len(step))] = 1 - step.sum(axis=1)
+        return step
+
+    def copy_dynamics(self, temperature: float = 1.0, *, staged: bool = False) -> NDArray[np.float64]:
+        """The stationary distribution of such attempts."""
+        step = self.copy_step(temperature, staged=staged)
         for _ in range(20):  # 2²⁰ steps: far beyond any relaxation time here
             step = step @ step
         return step.mean(axis=0)

@@ -91,8 +91,16 @@ def test_staged_copies_sample_the_enumerated_law_of_two_stages() -> None:
     hamiltonian = small_network("free")  # where all sites are neighbours, one stage and two have the same law
     world = Enumeration(hamiltonian, [0, 1, 2], (3, 3))
     truth = world.copy_dynamics(staged=True)
-    counts = sampled(ExactChains(threads=2, staged=True), hamiltonian, world)
+    chains = ExactChains(threads=2, staged=True)
+    counts = sampled(chains, hamiltonian, world)
     assert total_variation(counts, truth) < 2 * expected_total_variation(truth, CHAINS * ROUNDS)
+    # The law is near that of one stage; how often a copy is made tells the two apart.
+    start = np.random.default_rng(1).choice(len(truth), size=CHAINS, p=truth)
+    types = np.repeat(world.types[None], CHAINS, axis=0)
+    _, moves = chains.advance(hamiltonian, world.states[start].reshape(-1, *world.shape), types, 1500, seed=2)
+    made = moves.accepted / (CHAINS * 1500 * world.states.shape[1])
+    two, one = (float(truth @ (1 - np.diag(world.copy_step(staged=staged)))) for staged in (True, False))
+    assert abs(made - two) < 0.3 * (one - two)
 
 
 def test_parallel_sampler_approaches_the_serial_one_with_fewer_flips_at_once() -> None:
