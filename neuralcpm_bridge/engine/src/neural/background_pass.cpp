@@ -98,8 +98,6 @@ void Incremental::convolve(const Pass& pass, const Packed& weights, const float*
       weights.outputs);
 }
 
-namespace {
-
 void fill_border_bias(const Pass& pass, const Rect& rect, const std::vector<float>& biases, float* to) {
   const int channels = int(biases.size()) / kBorderClasses;
   for (int y = rect.y.lo; y < rect.y.hi; ++y)
@@ -109,7 +107,12 @@ void fill_border_bias(const Pass& pass, const Rect& rect, const std::vector<floa
     }
 }
 
-}  // namespace
+void fill_bias(const Pass& pass, const Rect& rect, const std::vector<float>& bias, float* to) {
+  const int channels = int(bias.size());
+  for (int y = rect.y.lo; y < rect.y.hi; ++y)
+    for (int x = rect.x.lo; x < rect.x.hi; ++x)
+      std::memcpy(to + pass.at(channels, y, x), bias.data(), sizeof(float) * channels);
+}
 
 // X and Y, and X's SiLU with the surroundings that phi's second convolution needs.
 void Incremental::background_first(Pass& pass) {
@@ -163,7 +166,8 @@ void Incremental::start_sum(Pass& pass) {
   const int width = padded(pass.plan->width);
   const float background_counts = plan_.local ? 0.0f : float(counted_);
   pass.sum = proposal_.arena.take<float>(std::size_t(frame.area()) * width);
-  load(pass, background_[pass.layer].sum.data(), width, frame.inputs_of(frame.psi()), pass.sum);
+  if (!pass.plan->compact)
+    load(pass, background_[pass.layer].sum.data(), width, frame.inputs_of(frame.psi()), pass.sum);
   for (int y = rect.y.lo; y < rect.y.hi; ++y) {
     const std::ptrdiff_t row = pass.at(width, y, rect.x.lo);
     for (int i = 0; i < rect.x.size() * width; ++i) pass.sum[row + i] = background_counts * pass.phi[row + i];
@@ -184,18 +188,15 @@ void Incremental::sum_cells(Pass& pass) {
   }
 }
 
-// psi: T in front of its first SiLU (Y and the shared part), G behind it, and the output.
-void Incremental::background_psi(Pass& pass) {
+// psi: T in front of its first SiLU (Y and the shared part), G behind it.
+void Incremental::background_activation(Pass& pass) {
   const Frame& frame = pass.frame;
   const LayerPlan& plan = *pass.plan;
-  Background& cache = background_[pass.layer];
-  const int width = padded(plan.width), inputs = padded(plan.inputs), area = frame.area();
-  const Rect rect = frame.psi(), out = frame.output(), around = out.grown(1);
-  const Rect known = plan.compact ? frame.exists() : frame.inputs_of(out);
-  Arena& arena = proposal_.arena;
-  pass.t = arena.take<float>(std::size_t(area) * width);
-  pass.g = arena.take<float>(std::size_t(area) * width);
-  load(pass, cache.t.data(), width, known, pass.t);
+  const int width = padded(plan.width), area = frame.area();
+  const Rect rect = frame.psi(), known = plan.compact ? rect : frame.inputs_of(frame.output());
+  pass.t = proposal_.arena.take<float>(std::size_t(area) * width);
+  pass.g = proposal_.arena.take<float>(std::size_t(area) * width);
+  if (!plan.compact) load(pass, background_[pass.layer].t.data(), width, known, pass.t);
   for (int y = rect.y.lo; y < rect.y.hi; ++y) {
     const std::ptrdiff_t row = pass.at(width, y, rect.x.lo);
     std::memcpy(pass.t + row, pass.y + row, sizeof(float) * rect.x.size() * width);
@@ -206,23 +207,37 @@ void Incremental::background_psi(Pass& pass) {
   const std::ptrdiff_t at = pass.at(width, active.y.lo, active.x.lo);
   kernels_.silu({active.y.size(), active.x.size() * width}, pass.t + at, pass.pitch(width), pass.g + at,
                 pass.pitch(width));
-  if ((plan.last && !head_->wants_output()) || out.empty()) return;
+}
 
-  fill_padding(pass, pass.g, width, around);
-  pass.out = arena.take<float>(std::size_t(area) * width);
+// psi's output.
+void Incremental::background_output(Pass& pass) {
+  const Frame& frame = pass.frame;
+  const LayerPlan& plan = *pass.plan;
+  const int width = padded(plan.width);
+  const Rect out = frame.output();
+  if ((plan.last && !head_->wants_output()) || out.empty()) return;
+  fill_padding(pass, pass.g, width, out.grown(1));
+  pass.out = proposal_.arena.take<float>(std::size_t(frame.area()) * width);
   if (pass.layer == 0) {
-    load_fixed(pass, plan_.skip, cache.skip_fixed, out, pass.out);  // with the biases
+    load_fixed(pass, plan_.skip, background_[0].skip_fixed, out, pass.out);  // with the biases
     convolve(pass, plan.second_psi, pass.g, out, pass.out);
     return;
   }
   convolve(pass, plan.second_psi, pass.g, out, pass.out, &plan.second_psi_bias);
-  const std::ptrdiff_t in_at = pass.at(inputs, out.y.lo, out.x.lo), out_at = pass.at(width, out.y.lo, out.x.lo);
+  add_skip(pass, out);
+}
+
+// Adds the skip path to the background's output in layers > 0; its bias is in psi's.
+void Incremental::add_skip(Pass& pass, const Rect& rect) {
+  const LayerPlan& plan = *pass.plan;
+  const int width = padded(plan.width), inputs = padded(plan.inputs);
+  const float* in = pass.h + pass.at(inputs, rect.y.lo, rect.x.lo);
+  float* out = pass.out + pass.at(width, rect.y.lo, rect.x.lo);
   if (plan.skip.empty())
-    kernels_.add({out.y.size(), out.x.size() * width}, pass.h + in_at, pass.pitch(inputs), pass.out + out_at,
-                 pass.pitch(width));
+    kernels_.add({rect.y.size(), rect.x.size() * width}, in, pass.pitch(inputs), out, pass.pitch(width));
   else
-    kernels_.mix_channels({pass.h + in_at, pass.pitch(inputs), plan.inputs, inputs, pass.out + out_at,
-                           pass.pitch(width), width, out.y.size(), out.x.size(), 0, 0, 0, 0, plan.skip.weights.data()});
+    kernels_.mix_channels({in, pass.pitch(inputs), plan.inputs, inputs, out, pass.pitch(width), width, rect.y.size(),
+                           rect.x.size(), 0, 0, 0, 0, plan.skip.weights.data()});
 }
 
 void Incremental::accept_background(const Pass& pass) {
@@ -231,6 +246,7 @@ void Incremental::accept_background(const Pass& pass) {
   const int width = padded(pass.plan->width);
   if (pass.layer > 0) {
     store(pass, pass.h, padded(pass.plan->inputs), frame.in(), cache.h.data());
+    if (pass.plan->compact) return;  // recomputed as a whole every time
     store(pass, pass.x, width, frame.first(), cache.x.data());
     store(pass, pass.y, width, frame.first(), cache.y.data());
   }

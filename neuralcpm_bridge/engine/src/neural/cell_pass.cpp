@@ -177,12 +177,40 @@ void Incremental::cell_phi(Pass& pass, Candidate& cell) {
   proposal_.writes.push_back({cell.id, pass.layer, kPhi, cell.phi});
 }
 
+// Where a cell's output differs from the background's, on pooling blocks.
+Rect Incremental::output_rect(const Pass& pass, const Candidate& cell) const {
+  const Frame& frame = pass.frame;
+  const Rect rect = cell.at.reached & frame.output();
+  return {aligned_out(rect.y, frame.y.y, pass.plan->pool), aligned_out(rect.x, frame.x.y, pass.plan->pool)};
+}
+
+// Adds the skip path to a cell's output.
+void Incremental::add_cell_skip(const Pass& pass, const Candidate& cell) {
+  const LayerPlan& plan = *pass.plan;
+  const Rect &rect = cell.output_rect, own = cell.at.own & rect;
+  if (own.empty()) return;
+  const int out_pitch = cell.output.pitch;
+  float* out = cell.output.data + std::ptrdiff_t(own.y.lo - rect.y.lo) * out_pitch +
+               (own.x.lo - rect.x.lo) * plan.cell_outputs;
+  const Window window{own.y.size(), own.x.size() * plan.cell_outputs};
+  if (pass.layer == 0) {
+    const View skip = view_fixed(pass, cell, kSkip, plan_.cell_skip, own, proposal_.scratch[0].data());
+    kernels_.from_fixed(window, reinterpret_cast<const std::int32_t*>(skip.data), skip.pitch, plan_.cell_skip.step, out,
+                        out_pitch);
+    return;
+  }
+  const View input = view(pass, cell, kInput, cell.input, own, proposal_.scratch[0].data());
+  if (plan.cell_skip.empty()) kernels_.add(window, input.data, input.pitch, out, out_pitch);
+  else
+    kernels_.mix_channels({input.data, input.pitch, plan.inputs, padded(plan.inputs), out, out_pitch,
+                           plan.cell_outputs, own.y.size(), own.x.size(), 0, 0, 0, 0, plan.cell_skip.weights.data()});
+}
+
 // The layer's output of a cell minus the background's (before pooling), on pooling blocks.
 void Incremental::cell_psi(Pass& pass, Candidate& cell) {
   const LayerPlan& plan = *pass.plan;
   const Frame& frame = pass.frame;
-  Rect rect = cell.at.reached & frame.output();
-  rect = {aligned_out(rect.y, frame.y.y, plan.pool), aligned_out(rect.x, frame.x.y, plan.pool)};
+  const Rect rect = output_rect(pass, cell);
   if (rect.empty()) return;
   const Rect live = frame.live(cell.at.near, cell.at.reached, rect);
   const int width = padded(plan.width), pitch = pass.pitch(width);
@@ -191,27 +219,10 @@ void Incremental::cell_psi(Pass& pass, Candidate& cell) {
     cell.output = {frame.sites(rect), proposal_.scratch[2].data(), plan.cell_outputs,
                    rect.x.size() * plan.cell_outputs};
   else cell.output = new_patch(pass, rect, plan.cell_outputs);
-  const int out_pitch = cell.output.pitch;
 
-  const Rect own = cell.at.own & rect;
-  if (!own.empty() || live.empty()) clear(cell.output);
-  if (!own.empty()) {
-    float* out = cell.output.data + std::ptrdiff_t(own.y.lo - rect.y.lo) * out_pitch +
-                 (own.x.lo - rect.x.lo) * plan.cell_outputs;
-    const Window window{own.y.size(), own.x.size() * plan.cell_outputs};
-    if (pass.layer == 0) {
-      const View skip = view_fixed(pass, cell, kSkip, plan_.cell_skip, own, proposal_.scratch[0].data());
-      kernels_.from_fixed(window, reinterpret_cast<const std::int32_t*>(skip.data), skip.pitch, plan_.cell_skip.step,
-                          out, out_pitch);
-    } else {
-      const View input = view(pass, cell, kInput, cell.input, own, proposal_.scratch[0].data());
-      if (plan.cell_skip.empty()) kernels_.add(window, input.data, input.pitch, out, out_pitch);
-      else
-        kernels_.mix_channels({input.data, input.pitch, plan.inputs, padded(plan.inputs), out, out_pitch,
-                               plan.cell_outputs, own.y.size(), own.x.size(), 0, 0, 0, 0,
-                               plan.cell_skip.weights.data()});
-    }
-  }
+  const bool skips = !(cell.at.own & rect).empty();
+  if (skips || live.empty()) clear(cell.output);
+  if (skips) add_cell_skip(pass, cell);
   if (live.empty()) return;
   float* g = proposal_.scratch[1].data();
   const std::ptrdiff_t at = pass.at(width, live.y.lo, live.x.lo);
@@ -224,7 +235,7 @@ void Incremental::cell_psi(Pass& pass, Candidate& cell) {
     const View y = view(pass, cell, kY, cell.y, live, proposal_.scratch[0].data());
     kernels_.silu_change(window, pass.t + at, pass.g + at, pitch, y.data, y.pitch, g + at, pitch);
   }
-  convolve_cell(pass, plan.cell_second_psi, g, live, rect, cell.output, own.empty());
+  convolve_cell(pass, plan.cell_second_psi, g, live, rect, cell.output, !skips);
 }
 
 // What is behind psi's first SiLU, for a head that sums it before the last, linear convolution.

@@ -97,8 +97,7 @@ void Cells::make_room(int id, const Box& support) {
   if (has_tiles(id) && covers(cell.room.y, support.y, grid.y) && covers(cell.room.x, support.x, grid.x)) return;
   Box wanted = united(cell.support, support, grid);
   if (has_tiles(id))  // pixels counted since the support was last fitted
-    wanted = united(wanted, Box{occupied(cell.room.y, cell.rows, grid.y), occupied(cell.room.x, cell.columns, grid.x)},
-                    grid);
+    wanted = united(wanted, occupied(id), grid);
   Cell grown;
   grown.support = cell.support;
   std::vector<Tile> tiles(grids_.size());
@@ -130,7 +129,23 @@ void Cells::count(int id, int y, int x, int by) {
 void Cells::fit_support(int id) {
   Cell& cell = cells_[id];
   if (!has_tiles(id)) return;
-  cell.support = {occupied(cell.room.y, cell.rows, grids_[0].y), occupied(cell.room.x, cell.columns, grids_[0].x)};
+  cell.support = occupied(id);
+}
+
+Box Cells::occupied(int id) const {
+  const Cell& cell = cells_[id];
+  if (!has_tiles(id)) return {};
+  return {neural::occupied(cell.room.y, cell.rows, grids_[0].y),
+          neural::occupied(cell.room.x, cell.columns, grids_[0].x)};
+}
+
+Box Cells::occupied_without(int id, int y, int x) const {
+  const Cell& cell = cells_[id];
+  const Grid& grid = grids_[0];
+  std::vector<std::int32_t> rows = cell.rows, columns = cell.columns;
+  --rows[offset(cell.room.y, y, grid.y)];
+  --columns[offset(cell.room.x, x, grid.x)];
+  return {neural::occupied(cell.room.y, rows, grid.y), neural::occupied(cell.room.x, columns, grid.x)};
 }
 
 void Cells::widen_support(int id) {

@@ -72,6 +72,9 @@ class Cells {
   void widen_support(int id);
   // Shrinks the support to the blocks that are occupied.
   void fit_support(int id);
+  // The blocks that are occupied (hull); without a pixel of block (y, x).
+  Box occupied(int id) const;
+  Box occupied_without(int id, int y, int x) const;
 
  private:
   struct Cell {

@@ -60,10 +60,10 @@ namespace {
 int floor_to(int value, int step) { return (value >= 0 ? value / step : -((step - 1 - value) / step)) * step; }
 }  // namespace
 
-FrameAxis::FrameAxis(Interval changed, Axis over, int pooling) : axis(over), pool(pooling) {
+FrameAxis::FrameAxis(Interval changed, Axis over, int pooling, bool all_psi) : axis(over), pool(pooling) {
   constexpr int kReach = 4;  // convolutions from a layer's input to its output
   const int first = changed.start - kReach, last = changed.start + changed.length + kReach;
-  const int lo = floor_to(first, pool), hi = floor_to(last + pool - 1, pool);
+  const int lo = all_psi ? 0 : floor_to(first, pool), hi = all_psi ? axis.size : floor_to(last + pool - 1, pool);
   const int seen = axis.size / pool * pool;  // sites beyond fill no pooling block
   if (axis.circular) whole = hi - lo + 2 > axis.size || (pool > 1 && (lo < 0 || hi > seen || last > axis.size));
   if (whole) {
@@ -80,7 +80,7 @@ FrameAxis::FrameAxis(Interval changed, Axis over, int pooling) : axis(over), poo
   in = Span{changed.start - origin, changed.start + changed.length - origin};
   x = in.grown(1) & exists;
   phi = in.grown(2) & exists;
-  t = in.grown(3) & exists;
+  t = all_psi ? exists : in.grown(3) & exists;
   y = Span{1, length - 1} & exists;
   if (!axis.circular || pool > 1) y.hi = std::min(y.hi, seen - origin);
   if (y.empty()) y = {0, 0};

@@ -91,7 +91,8 @@ Runs shared_runs(int dst_start, int dst_length, Interval src, Axis axis);
 // One axis of the window in which a layer is recomputed because sites `in` of its input changed. Local
 // positions run from 0 to length; every convolution widens what changes by one site on each side:
 //   in -> x (first convolutions) -> phi (second) -> t (first of psi) -> y (second), then pooled to `out`.
-// The outermost ring of the frame is input only: padding, or unchanged sites.
+// The outermost ring of the frame is input only: padding, or unchanged sites. all_psi: t and y are the whole axis
+// (which is not circular).
 struct FrameAxis {
   Axis axis;
   int pool = 1;
@@ -103,7 +104,7 @@ struct FrameAxis {
   Interval out;
 
   FrameAxis() = default;
-  FrameAxis(Interval changed, Axis axis, int pool);
+  FrameAxis(Interval changed, Axis axis, int pool, bool all_psi);
 
   // Local positions of an interval and of it dilated by one and two.
   struct Place {
@@ -126,7 +127,8 @@ struct Frame {
   FrameAxis y, x;
 
   Frame() = default;
-  Frame(const Box& changed, const Grid& grid, int pool) : y(changed.y, grid.y, pool), x(changed.x, grid.x, pool) {}
+  Frame(const Box& changed, const Grid& grid, int pool, bool all_psi)
+      : y(changed.y, grid.y, pool, all_psi), x(changed.x, grid.x, pool, all_psi) {}
 
   int area() const { return y.length * x.length; }
   Rect exists() const { return {y.exists, x.exists}; }

@@ -141,7 +141,10 @@ void Incremental::find_candidates(bool far) {
     if (!overlap(support, reach, plan_.blocks)) return;
     p.candidates.emplace_back();
     p.candidates.back().id = id;
-    p.candidates.back().support = support;
+    p.candidates.back().support = p.candidates.back().extent = support;
+    if (!plan_.boxed) return;
+    if (!flip) p.candidates.back().extent = cells_.occupied(id);
+    else if (id == flip->old_id) p.candidates.back().extent = cells_.occupied_without(id, flip->y, flip->x);
   };
   for (const std::int32_t id : near_) {
     if (!arrived && id >= flip->new_id) {
@@ -170,7 +173,7 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     pass.layer = int(layer);
     pass.plan = &plan_.layers[layer];
     if (pass.plan->compact) in = {{0, pass.plan->grid.y.size}, {0, pass.plan->grid.x.size}};
-    pass.frame = Frame(in, pass.plan->grid, pass.plan->pool);
+    pass.frame = Frame(in, pass.plan->grid, pass.plan->pool, pass.plan->boxed);
     scratch = std::max(scratch, std::size_t(pass.frame.area()) *
                                     padded(std::max({pass.plan->inputs, pass.plan->width, pass.plan->cell_outputs})));
     in = pass.frame.out();
@@ -196,12 +199,12 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     }
     if (pass.layer > 0)
       for (Candidate& cell : p.candidates) cell.at = pass.frame.footprint(cell.support);
-    background_first(pass);
-    background_phi(pass);
-    start_sum(pass);
     if (plan.compact) {
       compact_first_and_phi(pass);
     } else {
+      background_first(pass);
+      background_phi(pass);
+      start_sum(pass);
       for (Candidate& cell : p.candidates) {
         if (cell.support.empty()) continue;
         if (pass.layer > 0) cell_first(pass, cell);
@@ -209,11 +212,13 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
       }
       sum_cells(pass);
     }
-    background_psi(pass);
+    background_activation(pass);
+    if (!plan.compact) background_output(pass);
     // A head takes every cell's output as soon as it is there where it can: while it is in the cache.
     const bool at_once = plan.last && (plan_.local || (plan.compact && !head_->wants_output()));
     if (at_once) head_->see_background(p, pass);
     if (plan.compact) compact_psi(pass);
+    else if (plan.boxed) boxed_psi(pass);
     else
       for (Candidate& cell : p.candidates) {
         if (cell.support.empty()) continue;

@@ -40,7 +40,8 @@ struct View {
 // A cell near the change, with its new values of the layer at hand where they change.
 struct Candidate {
   std::int32_t id;
-  Box support;  // where its input of this layer differs from the background's (hull)
+  Box support;  // where its input of this layer differs from the background's, before or after the change (hull)
+  Box extent;   // where it does after the change
   Footprint at;  // of the support in the frame of this layer
   Patch input, x, y, phi, output;
   Rect output_rect;  // of `output` in the frame, before pooling
@@ -135,7 +136,9 @@ class Incremental {
   void background_phi(Pass& pass);
   void start_sum(Pass& pass);
   void sum_cells(Pass& pass);
-  void background_psi(Pass& pass);
+  void background_activation(Pass& pass);
+  void background_output(Pass& pass);
+  void add_skip(Pass& pass, const Rect& rect);
   void accept_background(const Pass& pass);
 
   // read_ahead.cpp
@@ -152,6 +155,8 @@ class Incremental {
   void convolve_cell(const Pass& pass, const Packed& weights, float* in, const Rect& live, const Rect& rect,
                      const Patch& out, bool fresh);
   Patch new_patch(const Pass& pass, const Rect& rect, int channels);
+  Rect output_rect(const Pass& pass, const Candidate& cell) const;
+  void add_cell_skip(const Pass& pass, const Candidate& cell);
   void cell_first(Pass& pass, Candidate& cell);
   void cell_phi(Pass& pass, Candidate& cell);
   void cell_psi(Pass& pass, Candidate& cell);
@@ -161,14 +166,21 @@ class Incremental {
   // compact_pass.cpp
   static constexpr int kBatch = 18;  // cells whose points stay in the cache together
   void make_points();
-  void to_points(const Pass& pass, const float* image, int channels, int slot);
+  void to_points(const Pass& pass, const float* image, int pitch, int channels, int slot);
   void from_points(const Pass& pass, const WinogradWeights& weights, int slot, int first, int channels,
                    float* image) const;
-  void multiply_points(const Pass& pass, const WinogradWeights& weights, int slots);
+  void add_from_points(const Pass& pass, const WinogradWeights& weights, int first, int channels, float* image);
+  void multiply_points(int points, const WinogradWeights& weights, int slots);
   Patch whole_patch(const Pass& pass, int channels);
   void whole_input(const Pass& pass, Candidate& cell);
   void compact_first_and_phi(Pass& pass);
   void compact_psi(Pass& pass);
+
+  // box_pass.cpp
+  bool fits_box(const Pass& pass, const Candidate& cell) const;
+  void box_activation(const Pass& pass, const Candidate& cell, int slot);
+  void box_output(const Pass& pass, Candidate& cell, int slot);
+  void boxed_psi(Pass& pass);
 
   bool moved(const Candidate& cell) const {
     return proposal_.flip && (cell.id == proposal_.flip->old_id || cell.id == proposal_.flip->new_id);
@@ -189,9 +201,9 @@ class Incremental {
   double delta_ = 0;
   mutable std::uint64_t multiply_adds_ = 0;  // of 3x3 convolutions, taps on zeros left out
   std::vector<std::int32_t> near_;
-  // Of a batch of cells in a layer that is one Winograd tile: their points in front of and behind a convolution.
+  // Of a batch of cells in a compact or boxed layer: their points in front of and behind a convolution.
   Array<float> points_in_, points_out_;
-  std::vector<Candidate*> present_;  // candidates with pixels
+  std::vector<Candidate*> present_;  // of a batched layer: null for the background, then the candidates with pixels
 };
 
 // Local positions of the blocks a flip reaches: visit(tap, y, x) for those within `rect`.
@@ -208,6 +220,9 @@ void for_reached(const Frame& frame, const Flip& flip, int taps, const Rect& rec
     }
 }
 
+// Biases of an image over the frame: by border class, or one for all.
+void fill_border_bias(const Pass& pass, const Rect& rect, const std::vector<float>& biases, float* to);
+void fill_bias(const Pass& pass, const Rect& rect, const std::vector<float>& bias, float* to);
 // Pads: zeros outside the lattice, or the far end where a circular axis is recomputed as a whole.
 void fill_padding(const Pass& pass, float* image, int channels, const Rect& need);
 // Zeros in `need` outside `live`, as far as a convolution reads them.

@@ -35,6 +35,15 @@ inline bool skips_columns(int in_stride, int out_stride) {
   return in_stride == 8 || ((in_stride == 16 || in_stride == 32) && out_stride % 16 == 0);
 }
 
+// A matrix product per interpolation point (winograd.hpp): out[point][slot] = in[point][slot] · weights[point].
+struct PointProducts {
+  int points, slots, batch;  // slots that are used, and that lie between two points
+  int inputs, out_stride;    // padded numbers of channels = floats between slots
+  const float* in;
+  const float* weights;      // by point, as pack (packing.cpp) lays out a single tap
+  float* out;
+};
+
 struct Window {
   int rows, row_floats;  // row_floats = columns * padded channels
 };
@@ -46,11 +55,15 @@ struct Kernels {
   // out += (or out =) 1x1 convolution; live_* are ignored.
   void (*mix_channels)(const Convolution&);
   // An image of height x width pixels (winograd.hpp) to its values at the interpolation points,
-  // points[point * point_stride + channel], and back. A convolution in between is a mix_channels per point.
-  void (*winograd_input)(int height, int width, const float* image, int channels, float* points,
+  // points[point * point_stride + channel], and back. In between, a convolution is multiply_points.
+  void (*winograd_input)(int height, int width, const float* image, int pitch, int channels, float* points,
                          std::ptrdiff_t point_stride);
   void (*winograd_output)(int height, int width, const float* points, std::ptrdiff_t point_stride, int channels,
-                          float* image, int pixel_stride);
+                          float* image, int pitch);
+  // The same for the whole convolution of a box of kBox x kBox pixels; its image then is two wider and higher.
+  void (*box_input)(const float* image, int channels, float* points, std::ptrdiff_t point_stride);
+  void (*box_output)(const float* points, std::ptrdiff_t point_stride, int channels, float* image);
+  void (*multiply_points)(const PointProducts&);
   // out = SiLU(in)
   void (*silu)(Window, const float* in, int in_pitch, float* out, int out_pitch);
   // out = SiLU(base + delta) - activation, activation being SiLU(base); exactly 0 where delta is 0.

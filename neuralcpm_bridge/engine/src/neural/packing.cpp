@@ -32,21 +32,20 @@ Packed pack(const Linear& linear) {
 
 namespace {
 
+using FilterWeight = double (*)(int point, int tap);
+
 template <int M>
 double filter_weight(int point, int tap) {
   return Winograd<M>::G[point][tap];
 }
 
-}  // namespace
+double box_filter_weight(int point, int tap) { return kBoxFilter[point][2 - tap]; }
 
-WinogradWeights transform_weights(const Linear& linear, int height, int width) {
-  using Weight = double (*)(int, int);
-  static constexpr Weight filters[] = {filter_weight<3>, filter_weight<4>, filter_weight<5>};
-  const Weight along_y = filters[height - kLeastTile], along_x = filters[width - kLeastTile];
-  WinogradWeights out{linear.inputs, padded(linear.outputs), {}};
-  Linear at_point(1, linear.outputs, linear.inputs);
-  for (int p = 0; p < height + 2; ++p)
-    for (int q = 0; q < width + 2; ++q) {
+WinogradWeights at_points(const Linear& linear, FilterWeight along_y, int height, FilterWeight along_x, int width) {
+  WinogradWeights out{padded(linear.inputs), padded(linear.outputs), {}};
+  Linear at_point(1, linear.outputs, out.inputs);
+  for (int p = 0; p < height; ++p)
+    for (int q = 0; q < width; ++q) {
       for (int o = 0; o < linear.outputs; ++o)
         for (int in = 0; in < linear.inputs; ++in) {
           double& sum = at_point.at(0, o, in) = 0;
@@ -56,6 +55,17 @@ WinogradWeights transform_weights(const Linear& linear, int height, int width) {
       out.weights.insert(out.weights.end(), packed.weights.begin(), packed.weights.end());
     }
   return out;
+}
+
+}  // namespace
+
+WinogradWeights transform_weights(const Linear& linear, int height, int width) {
+  static constexpr FilterWeight filters[] = {filter_weight<3>, filter_weight<4>, filter_weight<5>};
+  return at_points(linear, filters[height - kLeastTile], height + 2, filters[width - kLeastTile], width + 2);
+}
+
+WinogradWeights transform_box_weights(const Linear& linear) {
+  return at_points(linear, box_filter_weight, kBoxPoints, box_filter_weight, kBoxPoints);
 }
 
 std::vector<float> padded_bias(const std::vector<double>& bias) {

@@ -211,10 +211,14 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
       layer.compact_second_phi = transform_weights(phi1, grid.y.size, grid.x.size);
       layer.compact_second_psi = transform_weights(psi1, grid.y.size, grid.x.size);
     }
-    layers.push_back(std::move(layer));
     inputs = width;
     grid.y.size /= spec.pools[i];
     grid.x.size /= spec.pools[i];
+    layer.boxed = !local && i > 0 && !layer.last && !layer.compact && one_tile(grid) &&
+                  std::min(layer.grid.y.size, layer.grid.x.size) >= kBox;
+    if (layer.boxed) layer.boxed_second_psi = transform_box_weights(psi1);
+    boxed |= layer.boxed;
+    layers.push_back(std::move(layer));
   }
   if (grid.y.size < 1 || grid.x.size < 1)
     throw Error("The lattice of " + std::to_string(lattice.height) + " x " + std::to_string(lattice.width) +

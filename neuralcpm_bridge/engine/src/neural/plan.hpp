@@ -63,12 +63,13 @@ struct PixelTable {
   }
 };
 
-// A 3x3 convolution for images of one Winograd tile: a packed matrix per interpolation point.
+// A 3x3 convolution for images of one Winograd tile, or of a box: a packed matrix per interpolation point.
 struct WinogradWeights {
-  int inputs = 0, out_stride = 0;
+  int inputs = 0, out_stride = 0;  // padded
   std::vector<float, Aligned<float>> weights;
 };
 WinogradWeights transform_weights(const Linear& linear, int height, int width);
+WinogradWeights transform_box_weights(const Linear& linear);
 
 struct LayerPlan {
   int inputs = 0, width = 0, pool = 1;
@@ -77,6 +78,9 @@ struct LayerPlan {
   bool compact = false;
   WinogradWeights compact_first;  // X and Y side by side
   WinogradWeights compact_second_phi, compact_second_psi;
+  // The next layer is compact: psi is recomputed as a whole here too, for most cells by one box each (winograd.hpp).
+  bool boxed = false;
+  WinogradWeights boxed_second_psi;
   Grid grid;  // of the input
   Packed first_phi;  // phi0 ∘ reduce: X (not in layer 0)
   Packed first_psi;  // psi0's part on h: Y (not in layer 0)
@@ -105,6 +109,7 @@ struct Plan {
   Grid output_grid;  // of the last layer's output
   PixelTable x, y, skip, cell_skip;
   std::vector<LayerPlan> layers;
+  bool boxed = false;  // one of the layers is
   int first_whole = 1 << 30;  // from this layer on a cell may differ from the background everywhere
   // local_nh
   bool head_fused = false;  // cells hand on the inputs of their head's SiLU

@@ -2,61 +2,83 @@
 
 namespace NCPM_ISA {
 
-template <class V, class Body>
-inline void for_rows(Window window, Body body) {
-  for (int row = 0; row < window.rows; ++row)
-    for (int i = 0; i < window.row_floats; i += V::lanes) body(row, i);
+// store(row, i, value(row, i)) for every vector of a window. Several are computed before they are stored: each waits
+// for itself only, and not for what might lie in the same place.
+template <class V, class Value, class Store>
+inline void for_vectors(Window window, Value value, Store store) {
+  constexpr int kAtOnce = 4;
+  for (int row = 0; row < window.rows; ++row) {
+    int i = 0;
+    for (; i + kAtOnce * V::lanes <= window.row_floats; i += kAtOnce * V::lanes) {
+      typename V::Floats values[kAtOnce];
+      for (int k = 0; k < kAtOnce; ++k) values[k] = value(row, i + k * V::lanes);
+      for (int k = 0; k < kAtOnce; ++k) store(row, i + k * V::lanes, values[k]);
+    }
+    for (; i < window.row_floats; i += V::lanes) store(row, i, value(row, i));
+  }
+}
+
+template <class V>
+auto store_to(float* out, int pitch) {
+  return [=](int row, int i, typename V::Floats value) { V::store(out + row * pitch + i, value); };
 }
 
 template <class V>
 void silu_window(Window window, const float* in, int in_pitch, float* out, int out_pitch) {
-  for_rows<V>(window, [=](int row, int i) {
-    V::store(out + row * out_pitch + i, silu<V>(V::load(in + row * in_pitch + i)));
-  });
+  for_vectors<V>(window, [=](int row, int i) { return silu<V>(V::load(in + row * in_pitch + i)); },
+                 store_to<V>(out, out_pitch));
 }
 
 template <class V>
 void silu_change(Window window, const float* base, const float* activation, int base_pitch, const float* delta,
                  int delta_pitch, float* out, int out_pitch) {
-  for_rows<V>(window, [=](int row, int i) {
-    const auto x = V::load(base + row * base_pitch + i) + V::load(delta + row * delta_pitch + i);
-    V::store(out + row * out_pitch + i, silu<V>(x) - V::load(activation + row * base_pitch + i));
-  });
+  for_vectors<V>(
+      window,
+      [=](int row, int i) {
+        const int at = row * base_pitch + i;
+        return silu<V>(V::load(base + at) + V::load(delta + row * delta_pitch + i)) - V::load(activation + at);
+      },
+      store_to<V>(out, out_pitch));
 }
 
 template <class V>
 void add_silu_change(Window window, const float* base, const float* activation, int base_pitch, const float* delta,
                      int delta_pitch, float* sum) {
-  for_rows<V>(window, [=](int row, int i) {
-    const int at = row * base_pitch + i;
-    const auto change = silu<V>(V::load(base + at) + V::load(delta + row * delta_pitch + i)) - V::load(activation + at);
-    V::store(sum + at, V::load(sum + at) + change);
-  });
+  for_vectors<V>(
+      window,
+      [=](int row, int i) {
+        const int at = row * base_pitch + i;
+        const auto change =
+            silu<V>(V::load(base + at) + V::load(delta + row * delta_pitch + i)) - V::load(activation + at);
+        return V::load(sum + at) + change;
+      },
+      store_to<V>(sum, base_pitch));
 }
 
 template <class V>
 void silu_change_fixed(Window window, const float* base, const float* activation, int base_pitch,
                        const std::int32_t* delta, int delta_pitch, float step, float* out, int out_pitch) {
-  for_rows<V>(window, [=](int row, int i) {
-    const auto change = V::from_ints(V::load(delta + row * delta_pitch + i));
-    const auto x = V::fma(change, V::fill(step), V::load(base + row * base_pitch + i));
-    V::store(out + row * out_pitch + i, silu<V>(x) - V::load(activation + row * base_pitch + i));
-  });
+  for_vectors<V>(
+      window,
+      [=](int row, int i) {
+        const int at = row * base_pitch + i;
+        const auto change = V::from_ints(V::load(delta + row * delta_pitch + i));
+        return silu<V>(V::fma(change, V::fill(step), V::load(base + at))) - V::load(activation + at);
+      },
+      store_to<V>(out, out_pitch));
 }
 
 template <class V>
 void from_fixed(Window window, const std::int32_t* in, int in_pitch, float step, float* out, int out_pitch) {
-  for_rows<V>(window, [=](int row, int i) {
-    V::store(out + row * out_pitch + i, V::from_ints(V::load(in + row * in_pitch + i)) * step);
-  });
+  for_vectors<V>(window, [=](int row, int i) { return V::from_ints(V::load(in + row * in_pitch + i)) * step; },
+                 store_to<V>(out, out_pitch));
 }
 
 template <class V>
 void add(Window window, const float* in, int in_pitch, float* out, int out_pitch) {
-  for_rows<V>(window, [=](int row, int i) {
-    float* to = out + row * out_pitch + i;
-    V::store(to, V::load(to) + V::load(in + row * in_pitch + i));
-  });
+  for_vectors<V>(
+      window, [=](int row, int i) { return V::load(out + row * out_pitch + i) + V::load(in + row * in_pitch + i); },
+      store_to<V>(out, out_pitch));
 }
 
 // The maximum of the values seen; undefined if one of them is infinite or undefined, which comparisons would lose.

@@ -36,9 +36,10 @@ void Incremental::hand_on(Pass& pass) {
     }
     if (cell.input.data && cells_.channels(next, kInput) > 0)
       proposal_.writes.push_back({cell.id, next, kInput, cell.input});
+    const auto reached = [&](const Box& box) { return neural::pooled(dilated(box, 2, pass.plan->grid), pool, to); };
     if (!cell.support.empty())
-      cell.support = next >= plan_.first_whole ? Box{{0, to.y.size}, {0, to.x.size}}
-                                               : neural::pooled(dilated(cell.support, 2, pass.plan->grid), pool, to);
+      cell.support = next >= plan_.first_whole ? Box{{0, to.y.size}, {0, to.x.size}} : reached(cell.support);
+    cell.extent = reached(cell.extent);
     cell.x = cell.y = cell.phi = cell.output = {};
   }
 }

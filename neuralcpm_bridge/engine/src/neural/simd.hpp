@@ -82,32 +82,28 @@ struct Vector : Types<Lanes> {
   }
 };
 
-// exp(-x) for |x| <= 87: 2^n · 2^f with f in [-1/2, 1/2] and a minimax polynomial (7.5e-8) for 2^f.
+// SiLU(x) = x / (1 + exp(-x)). exp(-x) = 2^n · 2^f with f in [-1/2, 1/2] and a minimax polynomial (7.5e-8) for 2^f.
 template <class V>
-inline typename V::Floats inverse_exponential(typename V::Floats x) {
+inline typename V::Floats silu(typename V::Floats x) {
   using F = typename V::Floats;
   using I = typename V::Ints;
-  constexpr float kRound = 12582912.0f;  // 1.5·2^23: adding it leaves round(x) in the low bits
-  const F shifted = V::fma(x, V::fill(-1.44269504f), V::fill(kRound));
-  const F f = V::fma(x, V::fill(-1.44269504f), kRound - shifted);
+  // Adding 1.5·2^23 leaves round(-x / ln 2) in the low bits; with 127 more they are the exponent of 2^n.
+  constexpr float kRound = 12582912.0f + 127.0f;
+  const F within = V::clamp(x, -87.0f, 87.0f);
+  const F shifted = V::fma(within, V::fill(-1.44269504f), V::fill(kRound));
+  const F f = V::fma(within, V::fill(-1.44269504f), kRound - shifted);
   F p = V::fill(0.0013276472f);
   p = V::fma(p, f, V::fill(0.009675541f));
   p = V::fma(p, f, V::fill(0.05550713f));
   p = V::fma(p, f, V::fill(0.2402212f));
   p = V::fma(p, f, V::fill(0.69314694f));
   p = V::fma(p, f, V::fill(1.0000001f));
-  I bits, exponent;
-  std::memcpy(&bits, &p, sizeof bits);
-  std::memcpy(&exponent, &shifted, sizeof exponent);
-  bits += exponent << 23;
-  std::memcpy(&p, &bits, sizeof p);
-  return p;
-}
-
-// SiLU(x) = x / (1 + exp(-x)).
-template <class V>
-inline typename V::Floats silu(typename V::Floats x) {
-  return x / (inverse_exponential<V>(V::clamp(x, -87.0f, 87.0f)) + 1.0f);
+  I bits;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  bits <<= 23;
+  F power;
+  std::memcpy(&power, &bits, sizeof power);
+  return x / V::fma(p, power, V::fill(1.0f));
 }
 
 }  // namespace NCPM_ISA

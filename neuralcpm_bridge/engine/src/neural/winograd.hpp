@@ -58,4 +58,18 @@ struct Winograd<5> {  // points 0, 1, -1, 1/2, -1/2, -2, infinity
                                       {0, .5, .25, -2.5, -1.25, 2, 1}};
 };
 
+// The whole convolution of a box of kBox inputs, kBox + 2 outputs, by as many multiplications: the product of two
+// polynomials, from their values at the points 0, 1, -1, 2, -2, 1/2, -1/2, infinity.
+inline constexpr int kBox = 6, kBoxPoints = kBox + 2;
+
+// Of the filter, its taps reversed; scaled such that the way back (winograd_impl.hpp) has small round numbers.
+inline constexpr double kBoxFilter[kBoxPoints][3] = {{1, 0, 0},
+                                                     {2. / 9, 2. / 9, 2. / 9},
+                                                     {2. / 9, -2. / 9, 2. / 9},
+                                                     {1. / 360, 2. / 360, 4. / 360},
+                                                     {1. / 360, -2. / 360, 4. / 360},
+                                                     {32. / 45, 16. / 45, 8. / 45},
+                                                     {32. / 45, -16. / 45, 8. / 45},
+                                                     {0, 0, 1}};
+
 }  // namespace ncpm::neural
