@@ -193,10 +193,11 @@ void Incremental::background_activation(Pass& pass) {
   const Frame& frame = pass.frame;
   const LayerPlan& plan = *pass.plan;
   const int width = padded(plan.width), area = frame.area();
-  const Rect rect = frame.psi(), known = plan.compact ? rect : frame.inputs_of(frame.output());
+  const bool all = plan.compact || plan.boxed;
+  const Rect rect = frame.psi(), known = all ? rect : frame.inputs_of(frame.output());
   pass.t = proposal_.arena.take<float>(std::size_t(area) * width);
   pass.g = proposal_.arena.take<float>(std::size_t(area) * width);
-  if (!plan.compact) load(pass, background_[pass.layer].t.data(), width, known, pass.t);
+  if (!all) load(pass, background_[pass.layer].t.data(), width, known, pass.t);
   for (int y = rect.y.lo; y < rect.y.hi; ++y) {
     const std::ptrdiff_t row = pass.at(width, y, rect.x.lo);
     std::memcpy(pass.t + row, pass.y + row, sizeof(float) * rect.x.size() * width);

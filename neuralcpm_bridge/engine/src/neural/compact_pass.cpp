@@ -72,10 +72,11 @@ Patch Incremental::whole_patch(const Pass& pass, int channels) {
 void Incremental::whole_input(const Pass& pass, Candidate& cell) {
   const Grid& grid = pass.plan->grid;
   const int inputs = padded(pass.plan->inputs);
-  if (cell.input.data && cell.input.at.y.length == grid.y.size && cell.input.at.x.length == grid.x.size) return;
+  const bool kept = !pass.plan->gets_all && cells_.has_tiles(cell.id);
+  if (cell.input.data && pass.plan->gets_all) return;
   Patch input = whole_patch(pass, inputs);
   const std::size_t bytes = sizeof(float) * grid.sites() * inputs;
-  if (cells_.has_tiles(cell.id)) std::memcpy(input.data, cells_.tile(cell.id, pass.layer).field[kInput], bytes);
+  if (kept) std::memcpy(input.data, cells_.tile(cell.id, pass.layer).field[kInput], bytes);
   else std::memset(input.data, 0, bytes);
   if (cell.input.data)
     copy_shared(input.at, input.data, input.pitch, cell.input.at, cell.input.data, cell.input.pitch, inputs, grid);
@@ -187,9 +188,8 @@ void Incremental::compact_psi(Pass& pass) {
       if (plan.cell_skip.empty())
         kernels_.add(window, cell->input.data, cell->input.pitch, cell->output.data, image_pitch);
       else
-        kernels_.mix_channels({cell->input.data, cell->input.pitch, plan.inputs, padded(plan.inputs),
-                               cell->output.data, image_pitch, width, plan.grid.y.size, plan.grid.x.size, 0, 0, 0, 0,
-                               plan.cell_skip.weights.data()});
+        kernels_.mix_channels({cell->input.data, 0, plan.inputs, padded(plan.inputs), cell->output.data, 0, width, 1,
+                               plan.grid.sites(), 0, 0, 0, 0, plan.cell_skip.weights.data()});
     }
   }
 }

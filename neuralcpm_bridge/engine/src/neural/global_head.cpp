@@ -25,7 +25,12 @@ std::vector<double> Dense::operator()(const std::vector<double>& x, double times
   std::vector<double> y(outputs);
   for (int o = 0; o < outputs; ++o) y[o] = bias[o] * times;
   const double* from = weight.data();
-  for (int i = 0; i < inputs; ++i, from += outputs)
+  int i = 0;
+  for (; i + 4 <= inputs; i += 4, from += 4 * outputs) {  // four at a time: the sums come and go less often
+    const double *a = from, *b = a + outputs, *c = b + outputs, *d = c + outputs;
+    for (int o = 0; o < outputs; ++o) y[o] += (a[o] * x[i] + b[o] * x[i + 1]) + (c[o] * x[i + 2] + d[o] * x[i + 3]);
+  }
+  for (; i < inputs; ++i, from += outputs)
     for (int o = 0; o < outputs; ++o) y[o] += from[o] * x[i];
   return y;
 }

@@ -23,8 +23,8 @@ std::vector<std::array<int, kFields>> field_channels(const Plan& plan, const Hea
   for (const LayerPlan& layer : plan.layers) {
     std::array<int, kFields> channels{};
     const bool first = out.empty();
-    channels[kInput] = first ? 0 : padded(layer.inputs);
     // What is recomputed as a whole every time needs no cache.
+    channels[kInput] = first || layer.gets_all ? 0 : padded(layer.inputs);
     channels[kX] = channels[kY] = channels[kPhi] = layer.compact ? 0 : padded(layer.width);
     channels[kSkip] = first ? layer.cell_outputs : 0;
     channels[kG] = layer.last && !layer.compact && !head.wants_output() ? padded(layer.width) : 0;

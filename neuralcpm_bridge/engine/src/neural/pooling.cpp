@@ -1,4 +1,6 @@
 // From one layer to the next: maximum over pooling blocks, and what the next layer receives.
+#include <cstring>
+
 #include "incremental.hpp"
 
 namespace ncpm::neural {
@@ -24,14 +26,20 @@ void Incremental::hand_on(Pass& pass) {
     if (pool > 1 && cell.output.data) {
       const Rect from = cell.output_rect;
       const int y = (from.y.lo - rect.y.lo) / pool, x = (from.x.lo - rect.x.lo) / pool;
-      Patch pooled{{{wrapped(pass.output.at.y.start + y, to.y.size), from.y.size() / pool},
-                    {wrapped(pass.output.at.x.start + x, to.x.size), from.x.size() / pool}},
-                   nullptr, width, from.x.size() / pool * width};
-      pooled.data = arena.take<float>(std::size_t(pooled.at.y.length) * pooled.pitch);
-      kernels_.pool({pooled.at.y.length, pooled.pitch}, width, pool, pass.out + pass.at(width, from.y.lo, from.x.lo),
+      const Box at{{wrapped(pass.output.at.y.start + y, to.y.size), from.y.size() / pool},
+                   {wrapped(pass.output.at.x.start + x, to.x.size), from.x.size() / pool}};
+      const bool all = pass.plan->boxed;  // what is not in the patch does not differ
+      Patch pooled{all ? Box{{0, to.y.size}, {0, to.x.size}} : at, nullptr, width, 0};
+      pooled.pitch = pooled.at.x.length * width;
+      const std::size_t floats = std::size_t(pooled.at.y.length) * pooled.pitch;
+      pooled.data = arena.take<float>(floats);
+      if (all && (at.y.length < to.y.size || at.x.length < to.x.size))
+        std::memset(pooled.data, 0, sizeof(float) * floats);
+      float* first = pooled.data + (all ? at.y.start * pooled.pitch + at.x.start * width : 0);
+      kernels_.pool({at.y.length, at.x.length * width}, width, pool, pass.out + pass.at(width, from.y.lo, from.x.lo),
                     pass.pitch(width), cell.output.data, cell.output.pitch,
-                    pass.output.data + std::ptrdiff_t(y) * pass.output.pitch + x * width, pass.output.pitch,
-                    pooled.data, pooled.pitch);
+                    pass.output.data + std::ptrdiff_t(y) * pass.output.pitch + x * width, pass.output.pitch, first,
+                    pooled.pitch);
       cell.input = pooled;
     }
     if (cell.input.data && cells_.channels(next, kInput) > 0)
