@@ -98,6 +98,8 @@ void Incremental::convolve(const Pass& pass, const Packed& weights, const float*
       weights.outputs);
 }
 
+namespace {
+
 void fill_border_bias(const Pass& pass, const Rect& rect, const std::vector<float>& biases, float* to) {
   const int channels = int(biases.size()) / kBorderClasses;
   for (int y = rect.y.lo; y < rect.y.hi; ++y)
@@ -107,12 +109,7 @@ void fill_border_bias(const Pass& pass, const Rect& rect, const std::vector<floa
     }
 }
 
-void fill_bias(const Pass& pass, const Rect& rect, const std::vector<float>& bias, float* to) {
-  const int channels = int(bias.size());
-  for (int y = rect.y.lo; y < rect.y.hi; ++y)
-    for (int x = rect.x.lo; x < rect.x.hi; ++x)
-      std::memcpy(to + pass.at(channels, y, x), bias.data(), sizeof(float) * channels);
-}
+}  // namespace
 
 // X and Y, and X's SiLU with the surroundings that phi's second convolution needs.
 void Incremental::background_first(Pass& pass) {
@@ -188,16 +185,18 @@ void Incremental::sum_cells(Pass& pass) {
   }
 }
 
-// psi: T in front of its first SiLU (Y and the shared part), G behind it.
-void Incremental::background_activation(Pass& pass) {
+// psi: T in front of its first SiLU (Y and the shared part), G behind it, and the output.
+void Incremental::background_psi(Pass& pass) {
   const Frame& frame = pass.frame;
   const LayerPlan& plan = *pass.plan;
-  const int width = padded(plan.width), area = frame.area();
+  Background& cache = background_[pass.layer];
+  const int width = padded(plan.width), inputs = padded(plan.inputs), area = frame.area();
   const bool all = plan.compact || plan.boxed;
-  const Rect rect = frame.psi(), known = all ? rect : frame.inputs_of(frame.output());
-  pass.t = proposal_.arena.take<float>(std::size_t(area) * width);
-  pass.g = proposal_.arena.take<float>(std::size_t(area) * width);
-  if (!all) load(pass, background_[pass.layer].t.data(), width, known, pass.t);
+  const Rect rect = frame.psi(), out = frame.output(), known = all ? rect : frame.inputs_of(out);
+  Arena& arena = proposal_.arena;
+  pass.t = arena.take<float>(std::size_t(area) * width);
+  pass.g = arena.take<float>(std::size_t(area) * width);
+  if (!all) load(pass, cache.t.data(), width, known, pass.t);
   for (int y = rect.y.lo; y < rect.y.hi; ++y) {
     const std::ptrdiff_t row = pass.at(width, y, rect.x.lo);
     std::memcpy(pass.t + row, pass.y + row, sizeof(float) * rect.x.size() * width);
@@ -208,37 +207,23 @@ void Incremental::background_activation(Pass& pass) {
   const std::ptrdiff_t at = pass.at(width, active.y.lo, active.x.lo);
   kernels_.silu({active.y.size(), active.x.size() * width}, pass.t + at, pass.pitch(width), pass.g + at,
                 pass.pitch(width));
-}
-
-// psi's output.
-void Incremental::background_output(Pass& pass) {
-  const Frame& frame = pass.frame;
-  const LayerPlan& plan = *pass.plan;
-  const int width = padded(plan.width);
-  const Rect out = frame.output();
   if ((plan.last && !head_->wants_output()) || out.empty()) return;
+
   fill_padding(pass, pass.g, width, out.grown(1));
-  pass.out = proposal_.arena.take<float>(std::size_t(frame.area()) * width);
+  pass.out = arena.take<float>(std::size_t(area) * width);
   if (pass.layer == 0) {
-    load_fixed(pass, plan_.skip, background_[0].skip_fixed, out, pass.out);  // with the biases
+    load_fixed(pass, plan_.skip, cache.skip_fixed, out, pass.out);  // with the biases
     convolve(pass, plan.second_psi, pass.g, out, pass.out);
     return;
   }
   convolve(pass, plan.second_psi, pass.g, out, pass.out, &plan.second_psi_bias);
-  add_skip(pass, out);
-}
-
-// Adds the skip path to the background's output in layers > 0; its bias is in psi's.
-void Incremental::add_skip(Pass& pass, const Rect& rect) {
-  const LayerPlan& plan = *pass.plan;
-  const int width = padded(plan.width), inputs = padded(plan.inputs);
-  const float* in = pass.h + pass.at(inputs, rect.y.lo, rect.x.lo);
-  float* out = pass.out + pass.at(width, rect.y.lo, rect.x.lo);
+  const std::ptrdiff_t in_at = pass.at(inputs, out.y.lo, out.x.lo), out_at = pass.at(width, out.y.lo, out.x.lo);
   if (plan.skip.empty())
-    kernels_.add({rect.y.size(), rect.x.size() * width}, in, pass.pitch(inputs), out, pass.pitch(width));
+    kernels_.add({out.y.size(), out.x.size() * width}, pass.h + in_at, pass.pitch(inputs), pass.out + out_at,
+                 pass.pitch(width));
   else
-    kernels_.mix_channels({in, pass.pitch(inputs), plan.inputs, inputs, out, pass.pitch(width), width, rect.y.size(),
-                           rect.x.size(), 0, 0, 0, 0, plan.skip.weights.data()});
+    kernels_.mix_channels({pass.h + in_at, pass.pitch(inputs), plan.inputs, inputs, pass.out + out_at,
+                           pass.pitch(width), width, out.y.size(), out.x.size(), 0, 0, 0, 0, plan.skip.weights.data()});
 }
 
 void Incremental::accept_background(const Pass& pass) {

@@ -48,11 +48,12 @@ void Incremental::box_output(const Pass& pass, Candidate& cell, int slot) {
   cell.output_rect = rect;
   cell.output = new_patch(pass, rect, width);
   const int top = box_start(near.y, exists.y) - 1, left = box_start(near.x, exists.x) - 1;
-  const Rect filled = rect & Rect{{top, top + kBoxPoints}, {left, left + kBoxPoints}};
+  // Beyond what the cell reaches, the box holds zeros but for rounding.
+  const Rect filled = near.empty() ? Rect{} : rect & near.grown(1);
   const auto floats = [&](int columns) { return sizeof(float) * columns * width; };
   for (int y = rect.y.lo; y < rect.y.hi; ++y) {
     float* to = cell.output.data + std::ptrdiff_t(y - rect.y.lo) * cell.output.pitch;
-    if (y < filled.y.lo || y >= filled.y.hi) {
+    if (filled.empty() || y < filled.y.lo || y >= filled.y.hi) {
       std::memset(to, 0, floats(rect.x.size()));
       continue;
     }

@@ -17,7 +17,6 @@ enum Field {
   kInput,   // h, what the layer receives (layers > 0)
   kY,       // psi's part of the cell in front of its first SiLU; in layer 0 fixed point, as kSkip and kX
   kSkip,    // the skip path (layer 0)
-  kEnergy,  // energy of the sites (last layer of local_nh)
   kX,       // in front of phi's first SiLU
   kPhi,     // phi
   kG,       // behind psi's first SiLU (last layer of nh)
@@ -26,10 +25,11 @@ enum Field {
 
 // How many convolutions a quantity is away from the layer's input: so far it reaches beyond the cell's support.
 constexpr int reach_of(Field field) {
-  return field == kPhi || field == kEnergy ? 2 : (field == kX || field == kY || field == kG ? 1 : 0);
+  return field == kPhi ? 2 : (field == kX || field == kY || field == kG ? 1 : 0);
 }
 
-struct Tile {
+// Aligned: what tells where a cell of a large tissue keeps its values is read in whole cache lines.
+struct alignas(64) Tile {
   std::array<Box, 3> boxes;  // by reach
   std::array<float*, kFields> field{};
   const std::array<int, kFields>* channels = nullptr;
@@ -77,7 +77,7 @@ class Cells {
   Box occupied_without(int id, int y, int x) const;
 
  private:
-  struct Cell {
+  struct alignas(64) Cell {
     Box support, room;
     std::vector<std::int32_t> rows, columns;  // pixels per row and column of blocks in `room`
     float* memory = nullptr;  // of all its tiles, from the pool

@@ -28,9 +28,9 @@ void Incremental::make_points() {
   points_out_ = Array<float>(out);
 }
 
-void Incremental::to_points(const Pass& pass, const float* image, int pitch, int channels, int slot) {
+void Incremental::to_points(const Pass& pass, const float* image, int channels, int slot) {
   const Grid& grid = pass.plan->grid;
-  kernels_.winograd_input(grid.y.size, grid.x.size, image, pitch, channels, points_in_.data() + slot * channels,
+  kernels_.winograd_input(grid.y.size, grid.x.size, image, channels, points_in_.data() + slot * channels,
                           kBatch * channels);
 }
 
@@ -39,18 +39,7 @@ void Incremental::from_points(const Pass& pass, const WinogradWeights& weights, 
                               float* image) const {
   const Grid& grid = pass.plan->grid;
   kernels_.winograd_output(grid.y.size, grid.x.size, points_out_.data() + slot * weights.out_stride + first,
-                           kBatch * weights.out_stride, channels, image, grid.x.size * channels);
-}
-
-// The background's: added to the biases that are in `image`, which is over the frame.
-void Incremental::add_from_points(const Pass& pass, const WinogradWeights& weights, int first, int channels,
-                                  float* image) {
-  const Rect all = pass.frame.exists();
-  float* scratch = proposal_.scratch[0].data();
-  const int pitch = pass.plan->grid.x.size * channels;
-  from_points(pass, weights, 0, first, channels, scratch);
-  kernels_.add({all.y.size(), pitch}, scratch, pitch, image + pass.at(channels, all.y.lo, all.x.lo),
-               pass.pitch(channels));
+                           kBatch * weights.out_stride, channels, image);
 }
 
 void Incremental::multiply_points(int points, const WinogradWeights& weights, int slots) {
@@ -83,68 +72,47 @@ void Incremental::whole_input(const Pass& pass, Candidate& cell) {
   cell.input = input;
 }
 
-// X, Y and phi of the background and of the cells, and the sum of their phi. The background is the first of the first
-// batch: it is known when the cells need it.
+// Y of the cells, and the sum of their phi.
 void Incremental::compact_first_and_phi(Pass& pass) {
   const LayerPlan& plan = *pass.plan;
-  const int points = points_of(plan), inputs = padded(plan.inputs), width = padded(plan.width);
+  const int points = points_of(plan), width = padded(plan.width);
   const int pitch = pass.pitch(width), image_pitch = plan.grid.x.size * width;
   const Rect all = pass.frame.exists();
   const std::ptrdiff_t at = pass.at(width, all.y.lo, all.x.lo);
   const Window window{plan.grid.y.size, image_pitch};
   float* image = proposal_.scratch[0].data();
-  const std::size_t floats = std::size_t(pass.frame.area()) * width;
-  for (float** array : {&pass.x, &pass.q, &pass.y, &pass.p, &pass.phi}) *array = proposal_.arena.take<float>(floats);
   present_.clear();
-  present_.push_back(nullptr);  // the background
   for (Candidate& cell : proposal_.candidates)
     if (!cell.support.empty()) present_.push_back(&cell);
   const int count = int(present_.size());
   for (int start = 0; start < count; start += kBatch) {
     const int slots = std::min(kBatch, count - start);
     for (int slot = 0; slot < slots; ++slot) {
-      if (Candidate* cell = present_[start + slot]) {
-        whole_input(pass, *cell);
-        to_points(pass, cell->input.data, cell->input.pitch, inputs, slot);
-      } else {
-        to_points(pass, pass.h + pass.at(inputs, all.y.lo, all.x.lo), pass.pitch(inputs), inputs, slot);
-      }
+      Candidate& cell = *present_[start + slot];
+      whole_input(pass, cell);
+      to_points(pass, cell.input.data, padded(plan.inputs), slot);
     }
     multiply_points(points, plan.compact_first, slots);
     for (int slot = 0; slot < slots; ++slot) {
-      if (Candidate* cell = present_[start + slot]) {
-        cell->y = whole_patch(pass, width);
-        from_points(pass, plan.compact_first, slot, width, width, cell->y.data);
-        from_points(pass, plan.compact_first, slot, 0, width, image);
-        kernels_.silu_change(window, pass.x + at, pass.q + at, pitch, image, image_pitch, image, image_pitch);
-        to_points(pass, image, image_pitch, width, slot);
-      } else {
-        fill_border_bias(pass, all, plan.phi_bias, pass.x);
-        fill_border_bias(pass, all, plan.psi_bias, pass.y);
-        add_from_points(pass, plan.compact_first, 0, width, pass.x);
-        add_from_points(pass, plan.compact_first, width, width, pass.y);
-        kernels_.silu(window, pass.x + at, pitch, pass.q + at, pitch);
-        to_points(pass, pass.q + at, pitch, width, slot);
-      }
+      Candidate& cell = *present_[start + slot];
+      cell.y = whole_patch(pass, width);
+      from_points(pass, plan.compact_first, slot, width, width, cell.y.data);
+      from_points(pass, plan.compact_first, slot, 0, width, image);
+      kernels_.silu_change(window, pass.x + at, pass.q + at, pitch, image, image_pitch, image, image_pitch);
+      to_points(pass, image, width, slot);
     }
     multiply_points(points, plan.compact_second_phi, slots);
     for (int slot = 0; slot < slots; ++slot) {
-      if (present_[start + slot]) {
-        from_points(pass, plan.compact_second_phi, slot, 0, width, image);
-        kernels_.add_silu_change(window, pass.p + at, pass.phi + at, pitch, image, image_pitch, pass.sum + at);
-      } else {
-        fill_bias(pass, all, plan.second_phi_bias, pass.p);
-        add_from_points(pass, plan.compact_second_phi, 0, width, pass.p);
-        kernels_.silu(window, pass.p + at, pitch, pass.phi + at, pitch);
-        start_sum(pass);
-      }
+      from_points(pass, plan.compact_second_phi, slot, 0, width, image);
+      kernels_.add_silu_change(window, pass.p + at, pass.phi + at, pitch, image, image_pitch, pass.sum + at);
     }
   }
 }
 
 void Incremental::compact_psi(Pass& pass) {
   const LayerPlan& plan = *pass.plan;
-  const int width = padded(plan.width), pitch = pass.pitch(width), image_pitch = plan.grid.x.size * width;
+  const int points = points_of(plan), width = padded(plan.width);
+  const int pitch = pass.pitch(width), image_pitch = plan.grid.x.size * width;
   const Rect all = pass.frame.exists(), seen = pass.frame.output();
   const std::ptrdiff_t at = pass.at(width, all.y.lo, all.x.lo);
   const Window window{plan.grid.y.size, image_pitch};
@@ -153,42 +121,30 @@ void Incremental::compact_psi(Pass& pass) {
   };
   if (plan.last && !head_->wants_output()) {
     for (Candidate* cell : present_) {
-      if (!cell) continue;
       activate(*cell);
       cell->output = cell->y;
       head_->see_cell(proposal_, pass, cells_, *cell);
     }
     return;
   }
-  pass.out = proposal_.arena.take<float>(std::size_t(pass.frame.area()) * width);
-  const int points = points_of(plan);
   const int count = int(present_.size());
   for (int start = 0; start < count; start += kBatch) {
     const int slots = std::min(kBatch, count - start);
     for (int slot = 0; slot < slots; ++slot) {
-      if (Candidate* cell = present_[start + slot]) {
-        activate(*cell);
-        to_points(pass, cell->y.data, image_pitch, width, slot);
-      } else {
-        to_points(pass, pass.g + at, pitch, width, slot);
-      }
+      Candidate& cell = *present_[start + slot];
+      activate(cell);
+      to_points(pass, cell.y.data, width, slot);
     }
     multiply_points(points, plan.compact_second_psi, slots);
     for (int slot = 0; slot < slots; ++slot) {
-      Candidate* cell = present_[start + slot];
-      if (!cell) {
-        fill_bias(pass, all, plan.second_psi_bias, pass.out);
-        add_from_points(pass, plan.compact_second_psi, 0, width, pass.out);
-        add_skip(pass, all);
-        continue;
-      }
-      cell->output = {pass.frame.sites(seen), cell->y.data, width, image_pitch};  // psi's first activation has served
-      cell->output_rect = seen;
-      from_points(pass, plan.compact_second_psi, slot, 0, width, cell->output.data);
+      Candidate& cell = *present_[start + slot];
+      cell.output = {pass.frame.sites(seen), cell.y.data, width, image_pitch};  // psi's first activation has served
+      cell.output_rect = seen;
+      from_points(pass, plan.compact_second_psi, slot, 0, width, cell.output.data);
       if (plan.cell_skip.empty())
-        kernels_.add(window, cell->input.data, cell->input.pitch, cell->output.data, image_pitch);
+        kernels_.add(window, cell.input.data, cell.input.pitch, cell.output.data, image_pitch);
       else
-        kernels_.mix_channels({cell->input.data, 0, plan.inputs, padded(plan.inputs), cell->output.data, 0, width, 1,
+        kernels_.mix_channels({cell.input.data, 0, plan.inputs, padded(plan.inputs), cell.output.data, 0, width, 1,
                                plan.grid.sites(), 0, 0, 0, 0, plan.cell_skip.weights.data()});
     }
   }

@@ -23,8 +23,8 @@ class LocalHead final : public Head {
  private:
   const Plan& plan_;
   const Kernels& kernels_;
-  Array<float> background_energy_;  // by site
-  Patch pending_background_;
+  Array<std::int64_t> site_energy_;  // of the background and all cells, in units of kFixedUnit
+  std::vector<Patch> pending_energies_;  // of the background, then of cells
   float *base_ = nullptr, *activation_ = nullptr;  // of the cells' head for the background, in the window
   std::int64_t total_ = 0, pending_ = 0;  // or kOutOfRange
 };

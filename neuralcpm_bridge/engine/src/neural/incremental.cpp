@@ -28,7 +28,6 @@ std::vector<std::array<int, kFields>> field_channels(const Plan& plan, const Hea
     channels[kX] = channels[kY] = channels[kPhi] = layer.compact ? 0 : padded(layer.width);
     channels[kSkip] = first ? layer.cell_outputs : 0;
     channels[kG] = layer.last && !layer.compact && !head.wants_output() ? padded(layer.width) : 0;
-    channels[kEnergy] = layer.last && plan.local ? 1 : 0;
     out.push_back(channels);
   }
   if (!plan.local) {
@@ -199,12 +198,12 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     }
     if (pass.layer > 0)
       for (Candidate& cell : p.candidates) cell.at = pass.frame.footprint(cell.support);
+    background_first(pass);
+    background_phi(pass);
+    start_sum(pass);
     if (plan.compact) {
       compact_first_and_phi(pass);
     } else {
-      background_first(pass);
-      background_phi(pass);
-      start_sum(pass);
       for (Candidate& cell : p.candidates) {
         if (cell.support.empty()) continue;
         if (pass.layer > 0) cell_first(pass, cell);
@@ -212,8 +211,7 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
       }
       sum_cells(pass);
     }
-    background_activation(pass);
-    if (!plan.compact) background_output(pass);
+    background_psi(pass);
     // A head takes every cell's output as soon as it is there where it can: while it is in the cache.
     const bool at_once = plan.last && (plan_.local || (plan.compact && !head_->wants_output()));
     if (at_once) head_->see_background(p, pass);

@@ -136,9 +136,7 @@ class Incremental {
   void background_phi(Pass& pass);
   void start_sum(Pass& pass);
   void sum_cells(Pass& pass);
-  void background_activation(Pass& pass);
-  void background_output(Pass& pass);
-  void add_skip(Pass& pass, const Rect& rect);
+  void background_psi(Pass& pass);
   void accept_background(const Pass& pass);
 
   // read_ahead.cpp
@@ -166,10 +164,9 @@ class Incremental {
   // compact_pass.cpp
   static constexpr int kBatch = 18;  // cells whose points stay in the cache together
   void make_points();
-  void to_points(const Pass& pass, const float* image, int pitch, int channels, int slot);
+  void to_points(const Pass& pass, const float* image, int channels, int slot);
   void from_points(const Pass& pass, const WinogradWeights& weights, int slot, int first, int channels,
                    float* image) const;
-  void add_from_points(const Pass& pass, const WinogradWeights& weights, int first, int channels, float* image);
   void multiply_points(int points, const WinogradWeights& weights, int slots);
   Patch whole_patch(const Pass& pass, int channels);
   void whole_input(const Pass& pass, Candidate& cell);
@@ -203,7 +200,7 @@ class Incremental {
   std::vector<std::int32_t> near_;
   // Of a batch of cells in a compact or boxed layer: their points in front of and behind a convolution.
   Array<float> points_in_, points_out_;
-  std::vector<Candidate*> present_;  // of a batched layer: null for the background, then the candidates with pixels
+  std::vector<Candidate*> present_;  // of a compact or boxed layer: the candidates that go through it in batches
 };
 
 // Local positions of the blocks a flip reaches: visit(tap, y, x) for those within `rect`.
@@ -220,9 +217,6 @@ void for_reached(const Frame& frame, const Flip& flip, int taps, const Rect& rec
     }
 }
 
-// Biases of an image over the frame: by border class, or one for all.
-void fill_border_bias(const Pass& pass, const Rect& rect, const std::vector<float>& biases, float* to);
-void fill_bias(const Pass& pass, const Rect& rect, const std::vector<float>& bias, float* to);
 // Pads: zeros outside the lattice, or the far end where a circular axis is recomputed as a whole.
 void fill_padding(const Pass& pass, float* image, int channels, const Rect& need);
 // Zeros in `need` outside `live`, as far as a convolution reads them.

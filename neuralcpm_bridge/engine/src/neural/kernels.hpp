@@ -56,10 +56,10 @@ struct Kernels {
   void (*mix_channels)(const Convolution&);
   // An image of height x width pixels (winograd.hpp) to its values at the interpolation points,
   // points[point * point_stride + channel], and back. In between, a convolution is multiply_points.
-  void (*winograd_input)(int height, int width, const float* image, int pitch, int channels, float* points,
+  void (*winograd_input)(int height, int width, const float* image, int channels, float* points,
                          std::ptrdiff_t point_stride);
   void (*winograd_output)(int height, int width, const float* points, std::ptrdiff_t point_stride, int channels,
-                          float* image, int pitch);
+                          float* image);
   // The same for the whole convolution of a box of kBox x kBox pixels; its image then is two wider and higher.
   void (*box_input)(const float* image, int channels, float* points, std::ptrdiff_t point_stride);
   void (*box_output)(const float* points, std::ptrdiff_t point_stride, int channels, float* image);

@@ -1,4 +1,8 @@
 // The extensive energy of local_nh: a sum over sites and cells of small numbers, kept as integers.
+//
+// A proposal recomputes the energies of all that reaches a site of its window, the background and every cell near it.
+// So what it replaces is one number per site, the sum over them all, and no cell keeps energies of its own.
+#include <cstring>
 #include <limits>
 
 #include "heads.hpp"
@@ -13,6 +17,30 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
 
 std::int64_t minus(std::int64_t a, std::int64_t b) { return b == kOutOfRange ? kOutOfRange : plus(a, -b); }
 
+// One value as the kernels' fixed_sum counts it.
+std::int64_t fixed(float value) {
+  constexpr double kShift = 1572864.0;  // 1.5·2^20: the sum's last bit is 2^-32
+  const double shifted = double(value) + kShift;
+  std::int64_t bits, zero;
+  std::memcpy(&bits, &shifted, sizeof bits);
+  std::memcpy(&zero, &kShift, sizeof zero);
+  return bits - zero;
+}
+
+// visit(row, column, site, length) for the runs of sites that a box holds: where they start in the box, and where on
+// the lattice.
+template <class Visit>
+void for_runs(const Box& box, const Grid& grid, Visit visit) {
+  const Interval all_y{0, grid.y.size}, all_x{0, grid.x.size};
+  const Runs ys = shared_runs(box.y.start, box.y.length, all_y, grid.y);
+  const Runs xs = shared_runs(box.x.start, box.x.length, all_x, grid.x);
+  for (int i = 0; i < ys.count; ++i)
+    for (int row = 0; row < ys.run[i].length; ++row)
+      for (int j = 0; j < xs.count; ++j)
+        visit(ys.run[i].dst + row, xs.run[j].dst,
+              std::size_t(ys.run[i].src + row) * grid.x.size + xs.run[j].src, xs.run[j].length);
+}
+
 double value_of(std::int64_t sum) {
   return sum == kOutOfRange ? std::numeric_limits<double>::quiet_NaN() : double(sum) * kFixedUnit;
 }
@@ -20,15 +48,15 @@ double value_of(std::int64_t sum) {
 }  // namespace
 
 LocalHead::LocalHead(const Plan& plan, const Kernels& kernels)
-    : plan_(plan), kernels_(kernels), background_energy_(plan.layers.back().grid.sites()) {}
+    : plan_(plan), kernels_(kernels), site_energy_(plan.layers.back().grid.sites()) {}
 
 void LocalHead::reset() {
-  background_energy_.clear();
+  site_energy_.clear();
   total_ = pending_ = 0;
 }
 
 double LocalHead::energy() const {
-  return value_of(total_) + double(background_energy_.size()) * plan_.background_head.out_bias;
+  return value_of(total_) + double(site_energy_.size()) * plan_.background_head.out_bias;
 }
 
 void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
@@ -45,14 +73,16 @@ void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
   float *base = image(), *nothing = image();
   hidden_layer(plan_.background_head, base);
   std::memset(nothing, 0, sizeof(float) * rows * pitch);
-  pending_background_ = {pass.frame.sites(rect), proposal.arena.take<float>(std::size_t(rows) * columns), 1, columns};
+  const Box sites = pass.frame.sites(rect);
+  pending_energies_.clear();
+  pending_energies_.push_back({sites, proposal.arena.take<float>(std::size_t(rows) * columns), 1, columns});
   pending_ = kernels_.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch,
-                                    plan_.background_head.out.data(), pending_background_.data, columns);
-  float* before = proposal.arena.take<float>(std::size_t(rows) * columns);
-  const Grid& grid = pass.plan->grid;
-  copy_shared(pending_background_.at, before, columns, {{0, grid.y.size}, {0, grid.x.size}}, background_energy_.data(),
-              grid.x.size, 1, grid);
-  pending_ = minus(pending_, kernels_.fixed_sum(rows, columns, before, columns));
+                                    plan_.background_head.out.data(), pending_energies_[0].data, columns);
+  std::uint64_t before = 0;  // wraps where the total is out of range anyway
+  for_runs(sites, pass.plan->grid, [&](int, int, std::size_t site, int length) {
+    for (int i = 0; i < length; ++i) before += std::uint64_t(site_energy_[site + i]);
+  });
+  pending_ = minus(pending_, std::int64_t(before));
 
   // What the cells are relative to.
   base_ = base;
@@ -61,7 +91,7 @@ void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
   kernels_.silu({rows, pitch}, base_, pitch, activation_, pitch);
 }
 
-void LocalHead::see_cell(Proposal& proposal, const Pass& pass, const Cells& cells, const Candidate& cell) {
+void LocalHead::see_cell(Proposal& proposal, const Pass& pass, const Cells&, const Candidate& cell) {
   if (!cell.output.data) return;
   const Rect rect = pass.frame.output(), part = cell.output_rect;
   const int height = part.y.size(), length = part.x.size();
@@ -79,18 +109,22 @@ void LocalHead::see_cell(Proposal& proposal, const Pass& pass, const Cells& cell
   pending_ = plus(pending_, kernels_.site_energies(height, length, hidden, base_ + at, activation_ + at, pitch,
                                                    change.data, change.pitch, plan_.cell_head.out.data(), energies.data,
                                                    length));
-  const View old = view_of(cells, pass, cell.id, kEnergy, {}, part, proposal.scratch[0].data());
-  pending_ = minus(pending_, kernels_.fixed_sum(height, length, old.data, old.pitch));
-  proposal.writes.push_back({cell.id, pass.layer, kEnergy, energies});
+  pending_energies_.push_back(energies);
 }
 
 double LocalHead::change(double) { return value_of(pending_); }
 
 void LocalHead::accept(const Proposal& proposal) {
   const Grid& grid = proposal.passes.back().plan->grid;
-  copy_shared({{0, grid.y.size}, {0, grid.x.size}}, background_energy_.data(), grid.x.size, pending_background_.at,
-              pending_background_.data, pending_background_.pitch, 1, grid);
   total_ = plus(total_, pending_);
+  for_runs(pending_energies_[0].at, grid, [&](int, int, std::size_t site, int length) {
+    std::memset(site_energy_.data() + site, 0, sizeof(std::int64_t) * length);
+  });
+  for (const Patch& patch : pending_energies_)
+    for_runs(patch.at, grid, [&](int row, int column, std::size_t site, int length) {
+      const float* energy = patch.data + std::ptrdiff_t(row) * patch.pitch + column;
+      for (int i = 0; i < length; ++i) site_energy_[site + i] += fixed(energy[i]);
+    });
 }
 
 }  // namespace ncpm::neural

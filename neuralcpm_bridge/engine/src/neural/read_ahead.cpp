@@ -63,7 +63,6 @@ void Incremental::read_cells() const {
     const Rect output = cell.at.reached & frame.output(), phi = cell.at.reached & frame.phi();
     touch_tile(pass, tile, kY, cell.at.near & output.grown(1));
     touch_tile(pass, tile, kSkip, cell.at.own & output);
-    touch_tile(pass, tile, kEnergy, output);
     if (proposal_.background) touch_tile(pass, tile, kX, cell.at.near & phi.grown(1));
     else touch_tile(pass, tile, kPhi, phi);
   }

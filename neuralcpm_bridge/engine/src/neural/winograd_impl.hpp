@@ -59,13 +59,13 @@ inline void to_pixels(const typename V::Floats* points, typename V::Floats* pixe
 }
 
 template <class V, int H, int W>
-void winograd_input(const float* image, int pitch, int channels, float* points, std::ptrdiff_t point_stride) {
+void winograd_input(const float* image, int channels, float* points, std::ptrdiff_t point_stride) {
   constexpr int P = H + 2, Q = W + 2;
   for (int c = 0; c < channels; c += V::lanes) {
     typename V::Floats half[P][W];
     for (int x = 0; x < W; ++x) {
       typename V::Floats column[H], out[P];
-      for (int y = 0; y < H; ++y) column[y] = V::load(image + y * pitch + x * channels + c);
+      for (int y = 0; y < H; ++y) column[y] = V::load(image + (y * W + x) * channels + c);
       to_points<V, H>(column, out);
       for (int p = 0; p < P; ++p) half[p][x] = out[p];
     }
@@ -79,7 +79,7 @@ void winograd_input(const float* image, int pitch, int channels, float* points, 
 }
 
 template <class V, int H, int W>
-void winograd_output(const float* points, std::ptrdiff_t point_stride, int channels, float* image, int pitch) {
+void winograd_output(const float* points, std::ptrdiff_t point_stride, int channels, float* image) {
   constexpr int P = H + 2, Q = W + 2;
   for (int c = 0; c < channels; c += V::lanes) {
     typename V::Floats half[H][Q];
@@ -93,31 +93,31 @@ void winograd_output(const float* points, std::ptrdiff_t point_stride, int chann
       typename V::Floats row[Q], out[W];
       for (int q = 0; q < Q; ++q) row[q] = half[y][q];
       to_pixels<V, W>(row, out);
-      for (int x = 0; x < W; ++x) V::store(image + y * pitch + x * channels + c, out[x]);
+      for (int x = 0; x < W; ++x) V::store(image + (y * W + x) * channels + c, out[x]);
     }
   }
 }
 
 template <class V>
-void winograd_input_any(int height, int width, const float* image, int pitch, int channels, float* points,
+void winograd_input_any(int height, int width, const float* image, int channels, float* points,
                         std::ptrdiff_t point_stride) {
-  using Kernel = void (*)(const float*, int, int, float*, std::ptrdiff_t);
+  using Kernel = void (*)(const float*, int, float*, std::ptrdiff_t);
   static constexpr Kernel kernels[3][3] = {
       {winograd_input<V, 3, 3>, winograd_input<V, 3, 4>, winograd_input<V, 3, 5>},
       {winograd_input<V, 4, 3>, winograd_input<V, 4, 4>, winograd_input<V, 4, 5>},
       {winograd_input<V, 5, 3>, winograd_input<V, 5, 4>, winograd_input<V, 5, 5>}};
-  kernels[height - kLeastTile][width - kLeastTile](image, pitch, channels, points, point_stride);
+  kernels[height - kLeastTile][width - kLeastTile](image, channels, points, point_stride);
 }
 
 template <class V>
 void winograd_output_any(int height, int width, const float* points, std::ptrdiff_t point_stride, int channels,
-                         float* image, int pitch) {
-  using Kernel = void (*)(const float*, std::ptrdiff_t, int, float*, int);
+                         float* image) {
+  using Kernel = void (*)(const float*, std::ptrdiff_t, int, float*);
   static constexpr Kernel kernels[3][3] = {
       {winograd_output<V, 3, 3>, winograd_output<V, 3, 4>, winograd_output<V, 3, 5>},
       {winograd_output<V, 4, 3>, winograd_output<V, 4, 4>, winograd_output<V, 4, 5>},
       {winograd_output<V, 5, 3>, winograd_output<V, 5, 4>, winograd_output<V, 5, 5>}};
-  kernels[height - kLeastTile][width - kLeastTile](points, point_stride, channels, image, pitch);
+  kernels[height - kLeastTile][width - kLeastTile](points, point_stride, channels, image);
 }
 
 template <class V>
