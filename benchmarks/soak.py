@@ -170,7 +170,7 @@ def main() -> int:
         "isa": isa(),
         "reference": against_reference(options.flips),
         "local8": without_drift(LOCAL8, 60, 24, options.accepted, 2_000),
-        "paper_nh": without_drift(PAPER, 60, 24, options.paper_accepted, 200),
+        "paper_nh": without_drift(PAPER, 96, 40, options.paper_accepted, 200),
     }
     result["passed"] = (
         result["reference"]["decision_mismatch"] <= MISMATCH_LIMIT
