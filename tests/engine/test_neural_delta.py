@@ -178,8 +178,9 @@ def disturb(rng: np.random.Generator, state: State, most: int) -> None:
         (LOCAL8 | {"widths": [8, 8], "pools": [1, 1]}, 40, 600),
         (PAPER, 50, 60),
         (PAPER, 74, 100),
+        (PAPER | {"widths": [8, 8, 8], "pools": [2, 2, 1]}, 26, 200),
     ],
-    ids=["local8", "local16", "local8x2", "paper", "paper in boxes"],
+    ids=["local8", "local16", "local8x2", "paper", "paper in boxes", "smaller than a tile"],
 )
 def test_no_drift(spec: dict[str, Any], side: int, steps: int, padding: str) -> None:
     """Commits mixed with divisions, deaths and type changes leave exactly what a rebuild computes."""

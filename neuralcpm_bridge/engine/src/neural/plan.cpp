@@ -205,7 +205,7 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
       for (int c = 0; c < width; ++c) layer.second_psi_bias[c] += float(skip_path.bias[c]);
     }
     layer.compact = !local && i > 0 && one_tile(grid);
-    layer.gets_all = i > 0 && (layers[i - 1].compact || layers[i - 1].boxed);
+    layer.gets_all = layer.compact && (layers[i - 1].compact || layers[i - 1].boxed);
     if (layer.compact) {
       first_whole = std::min(first_whole, int(i));
       layer.compact_first = transform_weights(beside(first_phi_map, first_psi_map), grid.y.size, grid.x.size);

@@ -78,7 +78,7 @@ struct LayerPlan {
   bool compact = false;
   WinogradWeights compact_first;  // X and Y side by side
   WinogradWeights compact_second_phi, compact_second_psi;
-  bool gets_all = false;  // every proposal brings it the whole of its input: the layer before is compact or boxed
+  bool gets_all = false;  // and the layer before is compact or boxed: every proposal brings the whole of its input
   // The next layer is compact: psi is recomputed as a whole here too, for most cells by one box each (winograd.hpp).
   bool boxed = false;
   WinogradWeights boxed_second_psi;
