@@ -51,8 +51,12 @@ WinogradWeights at_points(const Linear& linear, FilterWeight along_y, int height
           double& sum = at_point.at(0, o, in) = 0;
           for (int tap = 0; tap < 9; ++tap) sum += along_y(p, tap / 3) * along_x(q, tap % 3) * linear.at(tap, o, in);
         }
-      const Packed packed = pack(at_point);
-      out.weights.insert(out.weights.end(), packed.weights.begin(), packed.weights.end());
+      for (int group = 0, size; group < out.out_stride; group += size) {
+        size = group + 32 <= out.out_stride ? 32 : (group + 16 <= out.out_stride ? 16 : 8);
+        for (int in = 0; in < out.inputs; ++in)
+          for (int o = group; o < group + size; ++o)
+            out.weights.push_back(o < linear.outputs ? float(at_point.at(0, o, in)) : 0.0f);
+      }
     }
   return out;
 }

@@ -196,7 +196,7 @@ void box_output(const float* points, std::ptrdiff_t point_stride, int channels, 
 template <class V, int Group, int Stride, int Pixels>
 __attribute__((always_inline)) inline void multiply_block(const float* in, int inputs, const float* weights, float* out,
                                                           std::ptrdiff_t out_stride) {
-  constexpr int N = Blocking<V, Group>::vectors;
+  constexpr int N = Group / V::lanes;
   const std::ptrdiff_t stride = Stride ? Stride : inputs;
   typename V::Floats sum[Pixels][N];
   for (int p = 0; p < Pixels; ++p)
@@ -205,12 +205,22 @@ __attribute__((always_inline)) inline void multiply_block(const float* in, int i
   do {
 #pragma GCC unroll 2
     for (int i = 0; i < 2; ++i) {
-      typename V::Floats w[N];
-      for (int n = 0; n < N; ++n) w[n] = V::load(weights + i * Group + n * V::lanes);
+      if constexpr (Pixels < N) {  // the fewer operands wait in registers for the others
+        typename V::Floats value[Pixels];
+        for (int p = 0; p < Pixels; ++p) value[p] = V::fill(in[p * stride + i]);
 #pragma GCC unroll 8
-      for (int p = 0; p < Pixels; ++p) {
-        const auto value = V::fill(in[p * stride + i]);
-        for (int n = 0; n < N; ++n) sum[p][n] = V::fma(value, w[n], sum[p][n]);
+        for (int n = 0; n < N; ++n) {
+          const auto w = V::load(weights + i * Group + n * V::lanes);
+          for (int p = 0; p < Pixels; ++p) sum[p][n] = V::fma(value[p], w, sum[p][n]);
+        }
+      } else {
+        typename V::Floats w[N];
+        for (int n = 0; n < N; ++n) w[n] = V::load(weights + i * Group + n * V::lanes);
+#pragma GCC unroll 8
+        for (int p = 0; p < Pixels; ++p) {
+          const auto value = V::fill(in[p * stride + i]);
+          for (int n = 0; n < N; ++n) sum[p][n] = V::fma(value, w[n], sum[p][n]);
+        }
       }
     }
     in += 2;
@@ -220,45 +230,38 @@ __attribute__((always_inline)) inline void multiply_block(const float* in, int i
     for (int n = 0; n < N; ++n) V::store(out + p * out_stride + n * V::lanes, sum[p][n]);
 }
 
-constexpr int kMostSlots = 6;  // of a block: their sums fill the registers
-
-// A group of channels of one point; blocks of Most slots and of one less, as even as possible.
-template <class V, int Group, int Stride, int Most>
+// A group of channels of one point; blocks of as many slots as fill the registers with their sums, then the rest.
+template <class V, int Group, int Stride>
 __attribute__((always_inline)) inline void multiply_group(const PointProducts& job, const float* in,
                                                           const float* weights, float* out) {
+  constexpr int kSums = 12, N = Group / V::lanes, Most = larger(1, kSums / N);
   const std::ptrdiff_t stride = Stride ? Stride : job.inputs, out_stride = job.out_stride;
-  const int inputs = job.inputs, blocks = (job.slots + Most - 1) / Most, smaller_ones = blocks * Most - job.slots;
-  for (int block = smaller_ones; block < blocks; ++block, in += Most * stride, out += Most * out_stride)
+  const int inputs = job.inputs;
+  int left = job.slots;
+  for (; left >= Most; left -= Most, in += Most * stride, out += Most * out_stride)
     multiply_block<V, Group, Stride, Most>(in, inputs, weights, out, out_stride);
-  if constexpr (Most > 1)
-    for (int block = 0; block < smaller_ones; ++block, in += (Most - 1) * stride, out += (Most - 1) * out_stride)
-      multiply_block<V, Group, Stride, Most - 1>(in, inputs, weights, out, out_stride);
-}
-
-template <class V16, class V8, int Stride, int Most>
-void multiply_points_by(const PointProducts& job) {
-  const float *in = job.in, *weights = job.weights;
-  float* out = job.out;
-  for (int point = 0; point < job.points; ++point, in += job.batch * job.inputs, out += job.batch * job.out_stride) {
-    int group = 0;
-    for (; group + 16 <= job.out_stride; group += 16, weights += 16 * job.inputs)
-      multiply_group<V16, 16, Stride, Most>(job, in, weights, out + group);
-    if (group < job.out_stride) {
-      multiply_group<V8, 8, Stride, Most>(job, in, weights, out + group);
-      weights += 8 * job.inputs;
-    }
-  }
+  if constexpr (Most > 3)
+    for (; left >= 3; left -= 3, in += 3 * stride, out += 3 * out_stride)
+      multiply_block<V, Group, Stride, 3>(in, inputs, weights, out, out_stride);
+  for (; left > 0; --left, in += stride, out += out_stride)
+    multiply_block<V, Group, Stride, 1>(in, inputs, weights, out, out_stride);
 }
 
 template <class V16, class V8, int Stride>
 void multiply_points_of(const PointProducts& job) {
-  using Kernel = void (*)(const PointProducts&);
-  static constexpr Kernel kernels[kMostSlots] = {
-      multiply_points_by<V16, V8, Stride, 1>, multiply_points_by<V16, V8, Stride, 2>,
-      multiply_points_by<V16, V8, Stride, 3>, multiply_points_by<V16, V8, Stride, 4>,
-      multiply_points_by<V16, V8, Stride, 5>, multiply_points_by<V16, V8, Stride, 6>};
-  const int blocks = (job.slots + kMostSlots - 1) / kMostSlots;
-  kernels[(job.slots + blocks - 1) / blocks - 1](job);
+  const float *in = job.in, *weights = job.weights;
+  float* out = job.out;
+  for (int point = 0; point < job.points; ++point, in += job.batch * job.inputs, out += job.batch * job.out_stride) {
+    int group = 0;
+    for (; group + 32 <= job.out_stride; group += 32, weights += 32 * job.inputs)
+      multiply_group<V16, 32, Stride>(job, in, weights, out + group);
+    for (; group + 16 <= job.out_stride; group += 16, weights += 16 * job.inputs)
+      multiply_group<V16, 16, Stride>(job, in, weights, out + group);
+    if (group < job.out_stride) {
+      multiply_group<V8, 8, Stride>(job, in, weights, out + group);
+      weights += 8 * job.inputs;
+    }
+  }
 }
 
 template <class V16, class V8>
