@@ -31,14 +31,14 @@ void fill_padding(const Pass& pass, float* image, int channels, const Rect& need
 void Incremental::load(const Pass& pass, const float* cache, int channels, const Rect& rect, float* to) const {
   if (rect.empty()) return;
   const Grid& grid = pass.plan->grid;
-  copy_shared(pass.frame.sites(rect), to + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels),
-              {{0, grid.y.size}, {0, grid.x.size}}, cache, grid.x.size * channels, channels, grid);
+  copy_shared(pass.frame.sites(rect), to + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels), grid.all(),
+              cache, grid.x.size * channels, channels, grid);
 }
 
 void Incremental::store(const Pass& pass, const float* from, int channels, const Rect& rect, float* cache) const {
   if (rect.empty()) return;
   const Grid& grid = pass.plan->grid;
-  copy_shared({{0, grid.y.size}, {0, grid.x.size}}, cache, grid.x.size * channels, pass.frame.sites(rect),
+  copy_shared(grid.all(), cache, grid.x.size * channels, pass.frame.sites(rect),
               from + pass.at(channels, rect.y.lo, rect.x.lo), pass.pitch(channels), channels, grid);
 }
 
@@ -127,8 +127,10 @@ void Incremental::background_first(Pass& pass) {
     load_fixed(pass, plan_.y, cache.y_fixed, frame.psi(), pass.y);
   } else {
     fill_padding(pass, pass.h, inputs, first.grown(1));
-    load(pass, cache.x.data(), width, known, pass.x);
-    load(pass, cache.y.data(), width, frame.psi(), pass.y);
+    if (!plan.compact) {
+      load(pass, cache.x.data(), width, known, pass.x);
+      load(pass, cache.y.data(), width, frame.psi(), pass.y);
+    }
     fill_border_bias(pass, first, plan.phi_bias, pass.x);
     fill_border_bias(pass, first, plan.psi_bias, pass.y);
     convolve(pass, plan.first_phi, pass.h, first, pass.x);

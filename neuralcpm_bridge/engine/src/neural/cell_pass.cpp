@@ -114,10 +114,6 @@ void Incremental::convolve_cell(const Pass& pass, const Packed& weights, float* 
       weights.outputs);
 }
 
-static void clear(Patch& patch) {
-  std::memset(patch.data, 0, sizeof(float) * patch.at.y.length * patch.pitch);
-}
-
 // X and Y of a cell in layers > 0: convolutions of its input, where that is new.
 void Incremental::cell_first(Pass& pass, Candidate& cell) {
   if (!cell.input.data) return;

@@ -15,10 +15,12 @@ int offset(Interval room, int site, Axis axis) {
   return axis.circular ? wrapped(site - room.start, axis.size) : site - room.start;
 }
 
-Interval occupied(Interval room, const std::vector<std::int32_t>& counts, Axis axis) {
+// The positions whose counts are not 0, one pixel less being counted at `without` if that is one of them.
+Interval occupied(Interval room, const std::vector<std::int32_t>& counts, Axis axis, int without = -1) {
+  const auto empty = [&](int i) { return counts[i] == (i == without ? 1 : 0); };
   int lo = 0, hi = int(counts.size());
-  while (lo < hi && counts[lo] == 0) ++lo;
-  while (hi > lo && counts[hi - 1] == 0) --hi;
+  while (lo < hi && empty(lo)) ++lo;
+  while (hi > lo && empty(hi - 1)) --hi;
   const int start = room.start + lo;
   return {axis.circular && start >= axis.size ? start - axis.size : start, hi - lo};
 }
@@ -34,14 +36,10 @@ void copy_row(float* to, const float* from, int floats) {
 
 void copy_shared(const Box& to, float* to_data, int to_pitch, const Box& from, const float* from_data, int from_pitch,
                  int channels, const Grid& grid) {
-  const Runs ys = shared_runs(to.y.start, to.y.length, from.y, grid.y);
-  const Runs xs = shared_runs(to.x.start, to.x.length, from.x, grid.x);
-  for (int i = 0; i < ys.count; ++i)
-    for (int row = 0; row < ys.run[i].length; ++row)
-      for (int j = 0; j < xs.count; ++j)
-        copy_row(to_data + std::ptrdiff_t(ys.run[i].dst + row) * to_pitch + xs.run[j].dst * channels,
-                 from_data + std::ptrdiff_t(ys.run[i].src + row) * from_pitch + xs.run[j].src * channels,
-                 channels * xs.run[j].length);
+  for_shared_runs(to, from, grid, [&](int to_row, int to_column, int from_row, int from_column, int length) {
+    copy_row(to_data + std::ptrdiff_t(to_row) * to_pitch + to_column * channels,
+             from_data + std::ptrdiff_t(from_row) * from_pitch + from_column * channels, channels * length);
+  });
 }
 
 Cells::Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels,
@@ -74,7 +72,7 @@ void Cells::allocate(Cell& cell, Tile* tiles, const Box& room) {
       const Grid& grid = grids_[layer];
       Tile& tile = tiles[layer];
       tile.channels = &channels_[layer];
-      if (int(layer) >= first_whole_) support = {{0, grid.y.size}, {0, grid.x.size}};
+      if (int(layer) >= first_whole_) support = grid.all();
       for (int reach = 0; reach < int(tile.boxes.size()); ++reach) tile.boxes[reach] = dilated(support, reach, grid);
       for (int f = 0; f < kFields; ++f) {
         if (channels_[layer][f] == 0) continue;
@@ -142,10 +140,8 @@ Box Cells::occupied(int id) const {
 Box Cells::occupied_without(int id, int y, int x) const {
   const Cell& cell = cells_[id];
   const Grid& grid = grids_[0];
-  std::vector<std::int32_t> rows = cell.rows, columns = cell.columns;
-  --rows[offset(cell.room.y, y, grid.y)];
-  --columns[offset(cell.room.x, x, grid.x)];
-  return {neural::occupied(cell.room.y, rows, grid.y), neural::occupied(cell.room.x, columns, grid.x)};
+  return {neural::occupied(cell.room.y, cell.rows, grid.y, offset(cell.room.y, y, grid.y)),
+          neural::occupied(cell.room.x, cell.columns, grid.x, offset(cell.room.x, x, grid.x))};
 }
 
 void Cells::widen_support(int id) {

@@ -30,7 +30,7 @@ void Incremental::make_points() {
 
 void Incremental::to_points(const Pass& pass, const float* image, int channels, int slot) {
   const Grid& grid = pass.plan->grid;
-  kernels_.winograd_input(grid.y.size, grid.x.size, image, channels, points_in_.data() + slot * channels,
+  kernels_.tile_to_points(grid.y.size, grid.x.size, image, channels, channels, points_in_.data() + slot * channels,
                           kBatch * channels);
 }
 
@@ -38,8 +38,8 @@ void Incremental::to_points(const Pass& pass, const float* image, int channels, 
 void Incremental::from_points(const Pass& pass, const WinogradWeights& weights, int slot, int first, int channels,
                               float* image) const {
   const Grid& grid = pass.plan->grid;
-  kernels_.winograd_output(grid.y.size, grid.x.size, points_out_.data() + slot * weights.out_stride + first,
-                           kBatch * weights.out_stride, channels, image);
+  kernels_.tile_from_points(grid.y.size, grid.x.size, points_out_.data() + slot * weights.out_stride + first,
+                            kBatch * weights.out_stride, channels, image, channels);
 }
 
 void Incremental::multiply_points(int points, const WinogradWeights& weights, int slots) {
@@ -51,9 +51,7 @@ void Incremental::multiply_points(int points, const WinogradWeights& weights, in
 // A cell's image of the whole grid, new in the arena.
 Patch Incremental::whole_patch(const Pass& pass, int channels) {
   const Grid& grid = pass.plan->grid;
-  return {{{0, grid.y.size}, {0, grid.x.size}},
-          proposal_.arena.take<float>(std::size_t(grid.sites()) * channels),
-          channels,
+  return {grid.all(), proposal_.arena.take<float>(std::size_t(grid.sites()) * channels), channels,
           grid.x.size * channels};
 }
 
@@ -61,11 +59,12 @@ Patch Incremental::whole_patch(const Pass& pass, int channels) {
 void Incremental::whole_input(const Pass& pass, Candidate& cell) {
   const Grid& grid = pass.plan->grid;
   const int inputs = padded(pass.plan->inputs);
-  const bool kept = !pass.plan->gets_all && cells_.has_tiles(cell.id);
-  if (cell.input.data && pass.plan->gets_all) return;
+  const bool gets_all = pass.plan->gets_all;
+  if (gets_all && cell.input.data) return;
   Patch input = whole_patch(pass, inputs);
   const std::size_t bytes = sizeof(float) * grid.sites() * inputs;
-  if (kept) std::memcpy(input.data, cells_.tile(cell.id, pass.layer).field[kInput], bytes);
+  if (!gets_all && cells_.has_tiles(cell.id))
+    std::memcpy(input.data, cells_.tile(cell.id, pass.layer).field[kInput], bytes);
   else std::memset(input.data, 0, bytes);
   if (cell.input.data)
     copy_shared(input.at, input.data, input.pitch, cell.input.at, cell.input.data, cell.input.pitch, inputs, grid);

@@ -174,6 +174,30 @@ void convolve(const Convolution& job) {
   }
 }
 
+// One input channel's share of a matrix product: Pixels x one group of output channels.
+template <class V, int Pixels, int N>
+__attribute__((always_inline)) inline void add_products(const float* in, std::ptrdiff_t in_stride, const float* weights,
+                                                        typename V::Floats (&sum)[Pixels][N]) {
+  if constexpr (Pixels < N) {  // the fewer operands wait in registers for the others
+    typename V::Floats value[Pixels];
+    for (int p = 0; p < Pixels; ++p) value[p] = V::fill(in[p * in_stride]);
+#pragma GCC unroll 8
+    for (int n = 0; n < N; ++n) {
+      const auto w = V::load(weights + n * V::lanes);
+      for (int p = 0; p < Pixels; ++p) sum[p][n] = V::fma(value[p], w, sum[p][n]);
+    }
+  } else {
+    typename V::Floats w[N];
+    for (int n = 0; n < N; ++n) w[n] = V::load(weights + n * V::lanes);
+#pragma GCC unroll 8
+    for (int p = 0; p < Pixels; ++p) {
+      const auto value = V::fill(in[p * in_stride]);
+#pragma GCC unroll 4
+      for (int n = 0; n < N; ++n) sum[p][n] = V::fma(value, w[n], sum[p][n]);
+    }
+  }
+}
+
 // Pixels x one group of channels of a matrix product.
 template <class V, int Group, int Pixels>
 void mix_block(const Convolution& job, const float* in, float* out, int group) {
@@ -195,14 +219,7 @@ void mix_block(const Convolution& job, const float* in, float* out, int group) {
   const float* weights = job.weights + std::ptrdiff_t(group) * job.in_channels;
   int i = 0;
   do {
-    typename V::Floats w[N];
-    for (int n = 0; n < N; ++n) w[n] = V::load(weights + n * V::lanes);
-#pragma GCC unroll 8
-    for (int p = 0; p < Pixels; ++p) {
-      const auto value = V::fill(in[p * in_stride + i]);
-#pragma GCC unroll 4
-      for (int n = 0; n < N; ++n) sum[p][n] = V::fma(value, w[n], sum[p][n]);
-    }
+    add_products<V>(in + i, in_stride, weights, sum);
     weights += Group;
   } while (++i < job.in_channels);
   for (int p = 0; p < Pixels; ++p)

@@ -48,14 +48,15 @@ Interval pooled(Interval interval, int pool, Axis to);
 Interval unpooled(Interval interval, int pool, Axis to);
 bool overlap(Interval a, Interval b, Axis axis);
 
-struct Grid {
-  Axis y, x;
-  int sites() const { return y.size * x.size; }
-};
-
 struct Box {
   Interval y, x;
   bool empty() const { return y.length == 0 || x.length == 0; }
+};
+
+struct Grid {
+  Axis y, x;
+  int sites() const { return y.size * x.size; }
+  Box all() const { return {{0, y.size}, {0, x.size}}; }
 };
 
 inline bool operator==(const Box& a, const Box& b) {
@@ -87,6 +88,17 @@ struct Runs {
   int count = 0;
 };
 Runs shared_runs(int dst_start, int dst_length, Interval src, Axis axis);
+
+// The same for two boxes, row by row: visit(row and column in the one, row and column in the other, length).
+template <class Visit>
+void for_shared_runs(const Box& one, const Box& other, const Grid& grid, Visit visit) {
+  const Runs ys = shared_runs(one.y.start, one.y.length, other.y, grid.y);
+  const Runs xs = shared_runs(one.x.start, one.x.length, other.x, grid.x);
+  for (int i = 0; i < ys.count; ++i)
+    for (int row = 0; row < ys.run[i].length; ++row)
+      for (int j = 0; j < xs.count; ++j)
+        visit(ys.run[i].dst + row, xs.run[j].dst, ys.run[i].src + row, xs.run[j].src, xs.run[j].length);
+}
 
 // One axis of the window in which a layer is recomputed because sites `in` of its input changed. Local
 // positions run from 0 to length; every convolution widens what changes by one site on each side:

@@ -111,7 +111,7 @@ void GlobalHead::replace_background(Summed& of, const Patch& fresh, Arena& arena
   if (!fresh.data) return;
   const int pitch = fresh.at.x.length * of.channels;
   const Patch old{fresh.at, arena.take<float>(std::size_t(fresh.at.y.length) * pitch), of.channels, pitch};
-  copy_shared(old.at, old.data, old.pitch, {{0, of.grid.y.size}, {0, of.grid.x.size}}, of.background.data(),
+  copy_shared(old.at, old.data, old.pitch, of.grid.all(), of.background.data(),
               of.grid.x.size * of.channels, of.channels, of.grid);
   add(of, old, true, -1);
   add(of, fresh, true, 1);
@@ -160,7 +160,7 @@ double GlobalHead::change(double counted) {
   if (sees_all_)
     for (Summed& of : summed_) {
       std::fill_n(pending_.begin() + of.at, std::size_t(of.channels) * of.classes, 0);
-      add(of, {{{0, of.grid.y.size}, {0, of.grid.x.size}}, of.cells.data(), of.channels, of.grid.x.size * of.channels},
+      add(of, {of.grid.all(), of.cells.data(), of.channels, of.grid.x.size * of.channels},
           false, 1);
     }
   pending_energy_ = pending_in_range_ ? dense(pending_, counted) : std::numeric_limits<double>::quiet_NaN();
@@ -173,7 +173,7 @@ void GlobalHead::accept(const Proposal&) {
   energy_ = pending_energy_;
   for (Summed& of : summed_)
     if (of.pending.data)
-      copy_shared({{0, of.grid.y.size}, {0, of.grid.x.size}}, of.background.data(), of.grid.x.size * of.channels,
+      copy_shared(of.grid.all(), of.background.data(), of.grid.x.size * of.channels,
                   of.pending.at, of.pending.data, of.pending.pitch, of.channels, of.grid);
 }
 

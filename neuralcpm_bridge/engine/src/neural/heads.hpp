@@ -21,6 +21,9 @@ class LocalHead final : public Head {
   double energy() const override;
 
  private:
+  template <class Visit>
+  void for_energies(const Box& box, const Grid& grid, Visit visit);
+
   const Plan& plan_;
   const Kernels& kernels_;
   Array<std::int64_t> site_energy_;  // of the background and all cells, in units of kFixedUnit

@@ -60,10 +60,11 @@ Incremental::Incremental(const Plan& plan, const Kernels& kernels, std::unique_p
       cache.skip_fixed = Array<std::int32_t>(sites * plan.skip.channels);
     } else {
       cache.h = Array<float>(sites * padded(layer.inputs));
-      cache.x = Array<float>(sites * width);
-      cache.y = Array<float>(sites * width);
     }
-    for (Array<float>* array : {&cache.p, &cache.phi, &cache.sum, &cache.t}) *array = Array<float>(sites * width);
+    if (!layer.compact)
+      for (Array<float>* array : {&cache.p, &cache.phi, &cache.sum, &cache.t}) *array = Array<float>(sites * width);
+    if (!layer.compact && !background_.empty())
+      for (Array<float>* array : {&cache.x, &cache.y}) *array = Array<float>(sites * width);
     background_.push_back(std::move(cache));
   }
   make_points();
@@ -141,7 +142,6 @@ void Incremental::find_candidates(bool far) {
     p.candidates.emplace_back();
     p.candidates.back().id = id;
     p.candidates.back().support = p.candidates.back().extent = support;
-    if (!plan_.boxed) return;
     if (!flip) p.candidates.back().extent = cells_.occupied(id);
     else if (id == flip->old_id) p.candidates.back().extent = cells_.occupied_without(id, flip->y, flip->x);
   };
@@ -171,7 +171,7 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     Pass pass{};
     pass.layer = int(layer);
     pass.plan = &plan_.layers[layer];
-    if (pass.plan->compact) in = {{0, pass.plan->grid.y.size}, {0, pass.plan->grid.x.size}};
+    if (pass.plan->compact) in = pass.plan->grid.all();
     pass.frame = Frame(in, pass.plan->grid, pass.plan->pool, pass.plan->boxed);
     scratch = std::max(scratch, std::size_t(pass.frame.area()) *
                                     padded(std::max({pass.plan->inputs, pass.plan->width, pass.plan->cell_outputs})));
@@ -298,7 +298,7 @@ void Incremental::rebuild(const Lattice& lattice) {
     cells_.fit_support(id);
     bins_.add(id, cells_.support(id));
   }
-  propose({{0, grid.y.size}, {0, grid.x.size}}, true, nullptr);
+  propose(grid.all(), true, nullptr);
   accept();
   proposal_.arena.release();
 }

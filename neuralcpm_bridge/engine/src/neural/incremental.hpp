@@ -6,6 +6,7 @@
 // differences, so the caches are always those of a fresh rebuild, bit for bit.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct Patch {
   int pitch = 0;
 };
 
+inline void clear(Patch& patch) { std::memset(patch.data, 0, sizeof(float) * patch.at.y.length * patch.pitch); }
+
 // Values somewhere: in a tile, or put together for the moment.
 struct View {
   const float* data;
@@ -45,6 +48,13 @@ struct Candidate {
   Footprint at;  // of the support in the frame of this layer
   Patch input, x, y, phi, output;
   Rect output_rect;  // of `output` in the frame, before pooling
+};
+
+// A cell that goes through a boxed layer in a box: where what the convolution reads differs, and where the box begins.
+struct BoxedCell {
+  Candidate* cell;
+  Rect near;
+  int top, left;
 };
 
 // Where to put a patch if the proposal is accepted.
@@ -174,9 +184,8 @@ class Incremental {
   void compact_psi(Pass& pass);
 
   // box_pass.cpp
-  bool fits_box(const Pass& pass, const Candidate& cell) const;
-  void box_activation(const Pass& pass, const Candidate& cell, int slot);
-  void box_output(const Pass& pass, Candidate& cell, int slot);
+  void box_activation(const Pass& pass, const BoxedCell& boxed, int slot);
+  void box_output(const Pass& pass, const BoxedCell& boxed, int slot);
   void boxed_psi(Pass& pass);
 
   bool moved(const Candidate& cell) const {
@@ -200,7 +209,8 @@ class Incremental {
   std::vector<std::int32_t> near_;
   // Of a batch of cells in a compact or boxed layer: their points in front of and behind a convolution.
   Array<float> points_in_, points_out_;
-  std::vector<Candidate*> present_;  // of a compact or boxed layer: the candidates that go through it in batches
+  std::vector<Candidate*> present_;  // in a compact layer: candidates with pixels
+  std::vector<BoxedCell> boxed_;
 };
 
 // Local positions of the blocks a flip reaches: visit(tap, y, x) for those within `rect`.

@@ -54,15 +54,17 @@ struct Kernels {
   void (*convolve)(const Convolution&);
   // out += (or out =) 1x1 convolution; live_* are ignored.
   void (*mix_channels)(const Convolution&);
-  // An image of height x width pixels (winograd.hpp) to its values at the interpolation points,
-  // points[point * point_stride + channel], and back. In between, a convolution is multiply_points.
-  void (*winograd_input)(int height, int width, const float* image, int channels, float* points,
-                         std::ptrdiff_t point_stride);
-  void (*winograd_output)(int height, int width, const float* points, std::ptrdiff_t point_stride, int channels,
-                          float* image);
+  // An image of height x width pixels (winograd.hpp) to its values at the interpolation points, and back; so many
+  // floats lie between pixels and between points. In between, a convolution is multiply_points.
+  void (*tile_to_points)(int height, int width, const float* image, std::ptrdiff_t pixel_stride, int channels,
+                         float* points, std::ptrdiff_t point_stride);
+  void (*tile_from_points)(int height, int width, const float* points, std::ptrdiff_t point_stride, int channels,
+                           float* image, std::ptrdiff_t pixel_stride);
   // The same for the whole convolution of a box of kBox x kBox pixels; its image then is two wider and higher.
-  void (*box_input)(const float* image, int channels, float* points, std::ptrdiff_t point_stride);
-  void (*box_output)(const float* points, std::ptrdiff_t point_stride, int channels, float* image);
+  void (*box_to_points)(const float* image, std::ptrdiff_t pixel_stride, int channels, float* points,
+                        std::ptrdiff_t point_stride);
+  void (*box_from_points)(const float* points, std::ptrdiff_t point_stride, int channels, float* image,
+                          std::ptrdiff_t pixel_stride);
   void (*multiply_points)(const PointProducts&);
   // out = SiLU(in)
   void (*silu)(Window, const float* in, int in_pitch, float* out, int out_pitch);
@@ -95,6 +97,9 @@ struct Kernels {
 };
 
 inline constexpr double kFixedUnit = 1.0 / 4294967296.0;
+// Added to a double, 1.5·2^20 leaves it as a multiple of kFixedUnit in the low bits, as long as sign and exponent stay
+// those of 1.5·2^20: up to 2^19.
+inline constexpr double kFixedShift = 1572864.0;
 inline constexpr std::int64_t kOutOfRange = INT64_MIN;  // in place of a sum that does not fit
 
 const Kernels& baseline_kernels();

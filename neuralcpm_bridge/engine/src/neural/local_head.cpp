@@ -19,26 +19,11 @@ std::int64_t minus(std::int64_t a, std::int64_t b) { return b == kOutOfRange ? k
 
 // One value as the kernels' fixed_sum counts it.
 std::int64_t fixed(float value) {
-  constexpr double kShift = 1572864.0;  // 1.5·2^20: the sum's last bit is 2^-32
-  const double shifted = double(value) + kShift;
+  const double shifted = double(value) + kFixedShift;
   std::int64_t bits, zero;
   std::memcpy(&bits, &shifted, sizeof bits);
-  std::memcpy(&zero, &kShift, sizeof zero);
+  std::memcpy(&zero, &kFixedShift, sizeof zero);
   return bits - zero;
-}
-
-// visit(row, column, site, length) for the runs of sites that a box holds: where they start in the box, and where on
-// the lattice.
-template <class Visit>
-void for_runs(const Box& box, const Grid& grid, Visit visit) {
-  const Interval all_y{0, grid.y.size}, all_x{0, grid.x.size};
-  const Runs ys = shared_runs(box.y.start, box.y.length, all_y, grid.y);
-  const Runs xs = shared_runs(box.x.start, box.x.length, all_x, grid.x);
-  for (int i = 0; i < ys.count; ++i)
-    for (int row = 0; row < ys.run[i].length; ++row)
-      for (int j = 0; j < xs.count; ++j)
-        visit(ys.run[i].dst + row, xs.run[j].dst,
-              std::size_t(ys.run[i].src + row) * grid.x.size + xs.run[j].src, xs.run[j].length);
 }
 
 double value_of(std::int64_t sum) {
@@ -57,6 +42,14 @@ void LocalHead::reset() {
 
 double LocalHead::energy() const {
   return value_of(total_) + double(site_energy_.size()) * plan_.background_head.out_bias;
+}
+
+// visit(row and column in the box, the energies kept of its sites from there on, their number)
+template <class Visit>
+void LocalHead::for_energies(const Box& box, const Grid& grid, Visit visit) {
+  for_shared_runs(box, grid.all(), grid, [&](int row, int column, int y, int x, int length) {
+    visit(row, column, site_energy_.data() + std::size_t(y) * grid.x.size + x, length);
+  });
 }
 
 void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
@@ -79,8 +72,8 @@ void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
   pending_ = kernels_.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch,
                                     plan_.background_head.out.data(), pending_energies_[0].data, columns);
   std::uint64_t before = 0;  // wraps where the total is out of range anyway
-  for_runs(sites, pass.plan->grid, [&](int, int, std::size_t site, int length) {
-    for (int i = 0; i < length; ++i) before += std::uint64_t(site_energy_[site + i]);
+  for_energies(sites, pass.plan->grid, [&](int, int, std::int64_t* energies, int length) {
+    for (int i = 0; i < length; ++i) before += std::uint64_t(energies[i]);
   });
   pending_ = minus(pending_, std::int64_t(before));
 
@@ -117,13 +110,13 @@ double LocalHead::change(double) { return value_of(pending_); }
 void LocalHead::accept(const Proposal& proposal) {
   const Grid& grid = proposal.passes.back().plan->grid;
   total_ = plus(total_, pending_);
-  for_runs(pending_energies_[0].at, grid, [&](int, int, std::size_t site, int length) {
-    std::memset(site_energy_.data() + site, 0, sizeof(std::int64_t) * length);
+  for_energies(pending_energies_[0].at, grid, [&](int, int, std::int64_t* energies, int length) {
+    std::memset(energies, 0, sizeof(std::int64_t) * length);
   });
   for (const Patch& patch : pending_energies_)
-    for_runs(patch.at, grid, [&](int row, int column, std::size_t site, int length) {
-      const float* energy = patch.data + std::ptrdiff_t(row) * patch.pitch + column;
-      for (int i = 0; i < length; ++i) site_energy_[site + i] += fixed(energy[i]);
+    for_energies(patch.at, grid, [&](int row, int column, std::int64_t* energies, int length) {
+      const float* fresh = patch.data + std::ptrdiff_t(row) * patch.pitch + column;
+      for (int i = 0; i < length; ++i) energies[i] += fixed(fresh[i]);
     });
 }
 

@@ -218,7 +218,6 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
     layer.boxed = !local && i > 0 && !layer.last && !layer.compact && one_tile(grid) &&
                   std::min(layer.grid.y.size, layer.grid.x.size) >= kBox;
     if (layer.boxed) layer.boxed_second_psi = transform_box_weights(psi1);
-    boxed |= layer.boxed;
     layers.push_back(std::move(layer));
   }
   if (grid.y.size < 1 || grid.x.size < 1)

@@ -110,7 +110,6 @@ struct Plan {
   Grid output_grid;  // of the last layer's output
   PixelTable x, y, skip, cell_skip;
   std::vector<LayerPlan> layers;
-  bool boxed = false;  // one of the layers is
   int first_whole = 1 << 30;  // from this layer on a cell may differ from the background everywhere
   // local_nh
   bool head_fused = false;  // cells hand on the inputs of their head's SiLU

@@ -116,9 +116,7 @@ void pool(Window window, int channels, int pool, const float* base, int base_pit
       }
 }
 
-// Adding 1.5·2^20 to a double leaves it as a multiple of 2^-32 in the low bits, which are summed as integers, as long
-// as sign and exponent stay those of 1.5·2^20: up to 2^19. 4096 such values fit 64 bits.
-constexpr double kFixedShift = 1572864.0;
+// Values with kFixedShift are summed as integers; 4096 of them fit 64 bits.
 constexpr int kMostTerms = 4096;
 typedef double Doubles __attribute__((vector_size(32)));
 typedef std::uint64_t Bits __attribute__((vector_size(32)));

@@ -29,7 +29,7 @@ void Incremental::hand_on(Pass& pass) {
       const Box at{{wrapped(pass.output.at.y.start + y, to.y.size), from.y.size() / pool},
                    {wrapped(pass.output.at.x.start + x, to.x.size), from.x.size() / pool}};
       const bool all = pass.plan->boxed;  // what is not in the patch does not differ
-      Patch pooled{all ? Box{{0, to.y.size}, {0, to.x.size}} : at, nullptr, width, 0};
+      Patch pooled{all ? to.all() : at, nullptr, width, 0};
       pooled.pitch = pooled.at.x.length * width;
       const std::size_t floats = std::size_t(pooled.at.y.length) * pooled.pitch;
       pooled.data = arena.take<float>(floats);
@@ -46,7 +46,7 @@ void Incremental::hand_on(Pass& pass) {
       proposal_.writes.push_back({cell.id, next, kInput, cell.input});
     const auto reached = [&](const Box& box) { return neural::pooled(dilated(box, 2, pass.plan->grid), pool, to); };
     if (!cell.support.empty())
-      cell.support = next >= plan_.first_whole ? Box{{0, to.y.size}, {0, to.x.size}} : reached(cell.support);
+      cell.support = next >= plan_.first_whole ? to.all() : reached(cell.support);
     cell.extent = reached(cell.extent);
     cell.x = cell.y = cell.phi = cell.output = {};
   }
