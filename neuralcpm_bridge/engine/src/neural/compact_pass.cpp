@@ -22,7 +22,7 @@ void Incremental::make_points() {
     if (!plan.compact && !plan.boxed) continue;
     const std::size_t slots = std::size_t(plan.compact ? points_of(plan) : kBoxPoints * kBoxPoints) * kBatch;
     in = std::max(in, slots * padded(std::max(plan.inputs, plan.width)));
-    out = std::max(out, slots * (plan.compact ? plan.compact_first : plan.boxed_second_psi).out_stride);
+    out = std::max(out, slots * padded(plan.width));
   }
   points_in_ = Array<float>(in);
   points_out_ = Array<float>(out);
@@ -34,12 +34,10 @@ void Incremental::to_points(const Pass& pass, const float* image, int channels, 
                           kBatch * channels);
 }
 
-// The convolution's output channels from `first` on.
-void Incremental::from_points(const Pass& pass, const WinogradWeights& weights, int slot, int first, int channels,
-                              float* image) const {
+void Incremental::from_points(const Pass& pass, int channels, int slot, float* image) const {
   const Grid& grid = pass.plan->grid;
-  kernels_.tile_from_points(grid.y.size, grid.x.size, points_out_.data() + slot * weights.out_stride + first,
-                            kBatch * weights.out_stride, channels, image, channels);
+  kernels_.tile_from_points(grid.y.size, grid.x.size, points_out_.data() + slot * channels, kBatch * channels, channels,
+                            image, channels);
 }
 
 void Incremental::multiply_points(int points, const WinogradWeights& weights, int slots) {
@@ -91,18 +89,22 @@ void Incremental::compact_first_and_phi(Pass& pass) {
       whole_input(pass, cell);
       to_points(pass, cell.input.data, padded(plan.inputs), slot);
     }
-    multiply_points(points, plan.compact_first, slots);
+    // One convolution after the other: the points in front of it, its weights and the points behind it fit the cache.
+    multiply_points(points, plan.compact_first_psi, slots);
     for (int slot = 0; slot < slots; ++slot) {
       Candidate& cell = *present_[start + slot];
       cell.y = whole_patch(pass, width);
-      from_points(pass, plan.compact_first, slot, width, width, cell.y.data);
-      from_points(pass, plan.compact_first, slot, 0, width, image);
+      from_points(pass, width, slot, cell.y.data);
+    }
+    multiply_points(points, plan.compact_first_phi, slots);
+    for (int slot = 0; slot < slots; ++slot) {
+      from_points(pass, width, slot, image);
       kernels_.silu_change(window, pass.x + at, pass.q + at, pitch, image, image_pitch, image, image_pitch);
       to_points(pass, image, width, slot);
     }
     multiply_points(points, plan.compact_second_phi, slots);
     for (int slot = 0; slot < slots; ++slot) {
-      from_points(pass, plan.compact_second_phi, slot, 0, width, image);
+      from_points(pass, width, slot, image);
       kernels_.add_silu_change(window, pass.p + at, pass.phi + at, pitch, image, image_pitch, pass.sum + at);
     }
   }
@@ -139,7 +141,7 @@ void Incremental::compact_psi(Pass& pass) {
       Candidate& cell = *present_[start + slot];
       cell.output = {pass.frame.sites(seen), cell.y.data, width, image_pitch};  // psi's first activation has served
       cell.output_rect = seen;
-      from_points(pass, plan.compact_second_psi, slot, 0, width, cell.output.data);
+      from_points(pass, width, slot, cell.output.data);
       if (plan.cell_skip.empty())
         kernels_.add(window, cell.input.data, cell.input.pitch, cell.output.data, image_pitch);
       else

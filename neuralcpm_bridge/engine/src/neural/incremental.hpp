@@ -175,8 +175,7 @@ class Incremental {
   static constexpr int kBatch = 18;  // cells whose points stay in the cache together
   void make_points();
   void to_points(const Pass& pass, const float* image, int channels, int slot);
-  void from_points(const Pass& pass, const WinogradWeights& weights, int slot, int first, int channels,
-                   float* image) const;
+  void from_points(const Pass& pass, int channels, int slot, float* image) const;
   void multiply_points(int points, const WinogradWeights& weights, int slots);
   Patch whole_patch(const Pass& pass, int channels);
   void whole_input(const Pass& pass, Candidate& cell);

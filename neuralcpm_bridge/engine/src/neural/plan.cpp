@@ -51,19 +51,6 @@ std::vector<float> flat(const std::vector<std::vector<double>>& biases) {
   return out;
 }
 
-// Two maps of the same input side by side, each padded.
-Linear beside(const Linear& a, const Linear& b) {
-  const int width = padded(a.outputs);
-  Linear both(a.taps, 2 * width, a.inputs);
-  for (int tap = 0; tap < a.taps; ++tap)
-    for (int out = 0; out < a.outputs; ++out)
-      for (int in = 0; in < a.inputs; ++in) {
-        both.at(tap, out, in) = a.at(tap, out, in);
-        both.at(tap, width + out, in) = b.at(tap, out, in);
-      }
-  return both;
-}
-
 bool one_tile(const Grid& grid) {
   const auto fits = [](Axis axis) { return !axis.circular && axis.size >= kLeastTile && axis.size <= kMostTile; };
   return fits(grid.y) && fits(grid.x);
@@ -208,7 +195,8 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
     layer.gets_all = layer.compact && (layers[i - 1].compact || layers[i - 1].boxed);
     if (layer.compact) {
       first_whole = std::min(first_whole, int(i));
-      layer.compact_first = transform_weights(beside(first_phi_map, first_psi_map), grid.y.size, grid.x.size);
+      layer.compact_first_phi = transform_weights(first_phi_map, grid.y.size, grid.x.size);
+      layer.compact_first_psi = transform_weights(first_psi_map, grid.y.size, grid.x.size);
       layer.compact_second_phi = transform_weights(phi1, grid.y.size, grid.x.size);
       layer.compact_second_psi = transform_weights(psi1, grid.y.size, grid.x.size);
     }

@@ -76,8 +76,7 @@ struct LayerPlan {
   bool last = false;
   // The grid is one Winograd tile, recomputed as a whole for all cells at once (nh only; winograd.hpp).
   bool compact = false;
-  WinogradWeights compact_first;  // X and Y side by side
-  WinogradWeights compact_second_phi, compact_second_psi;
+  WinogradWeights compact_first_phi, compact_first_psi, compact_second_phi, compact_second_psi;
   bool gets_all = false;  // and the layer before is compact or boxed: every proposal brings the whole of its input
   // The next layer is compact: psi is recomputed as a whole here too, for most cells by one box each (winograd.hpp).
   bool boxed = false;
