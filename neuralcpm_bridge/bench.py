@@ -49,7 +49,7 @@ def run_bench() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         artifacts = bench_models(Path(folder))
         state = dense_cluster(50, (100, 100))
-        delta = {name: time_delta(artifacts[name], state) for name in MODELS}
+        delta = time_deltas({name: artifacts[name] for name in MODELS}, state)
         scaling = {"local8": time_scaling(artifacts["local8"])}
         metropolis = {
             name: {"attempts_per_s": time_metropolis(artifacts[name], state)}
@@ -147,25 +147,36 @@ def time_in_turn(
     return [np.array(taken) for taken in times]
 
 
-def time_delta(artifact: Artifact, state: CellState) -> dict[str, float]:
-    """One model: median and 95th percentile of ΔH, commit, and the same model's full energy by ONNX Runtime."""
-    engine = EngineBackend(artifact, state).engine
+def time_deltas(artifacts: dict[str, Artifact], state: CellState) -> dict[str, dict[str, float]]:
+    """Of each model: median and 95th percentile of ΔH, commit, and its full energy by ONNX Runtime.
+
+    All models take turns, so that each is measured over the whole time: a slow phase of the machine lasts seconds.
+    """
     flips = boundary_flips(state, 20_000)
-    session = OnnxRuntimeBackend(artifact, state, threads=1).session
     feed = {"ids": state.ids[None].astype(np.int64), "types": state.types[None].astype(np.int64)}
-    calls: list[Call] = [engine.delta, lambda *_: session.run(["energy"], feed)]
-    time_in_turn(calls, [flips, flips], 0.2)  # pays for memory and lazy initialisation
-    work = engine.multiply_adds
-    deltas, full = time_in_turn(calls, [flips, flips], 0.75 * SECONDS_PER_MODEL)
-    macs = (engine.multiply_adds - work) / deltas.size
-    median = float(np.median(deltas))
+
+    def full_energy(artifact: Artifact) -> Call:
+        session = OnnxRuntimeBackend(artifact, state, threads=1).session
+        return lambda *_: session.run(["energy"], feed)
+
+    engines = {name: EngineBackend(artifact, state).engine for name, artifact in artifacts.items()}
+    calls = [engine.delta for engine in engines.values()] + [full_energy(artifact) for artifact in artifacts.values()]
+    arguments = [flips] * len(calls)
+    time_in_turn(calls, arguments, 0.2 * len(artifacts))  # pays for memory and lazy initialisation
+    work = {name: engine.multiply_adds for name, engine in engines.items()}
+    times = time_in_turn(calls, arguments, 0.75 * SECONDS_PER_MODEL * len(artifacts))
+    macs = {name: engine.multiply_adds - work[name] for name, engine in engines.items()}
+    deltas, full = (dict(zip(artifacts, part, strict=True)) for part in (times[: len(engines)], times[len(engines) :]))
     return {
-        "engine_us": median,
-        "p95_us": float(np.percentile(deltas, 95)),
-        "commit_us": time_commits(engine, flips),
-        "onnxruntime_us": float(np.median(full)),
-        "ratio": float(np.median(full)) / median,
-        "gmac_per_s": macs / float(deltas.mean()) / 1e3,
+        name: {
+            "engine_us": float(np.median(deltas[name])),
+            "p95_us": float(np.percentile(deltas[name], 95)),
+            "commit_us": time_commits(engine, flips),
+            "onnxruntime_us": float(np.median(full[name])),
+            "ratio": float(np.median(full[name]) / np.median(deltas[name])),
+            "gmac_per_s": macs[name] / float(deltas[name].sum()) / 1e3,
+        }
+        for name, engine in engines.items()
     }
 
 

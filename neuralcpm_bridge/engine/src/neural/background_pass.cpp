@@ -98,18 +98,15 @@ void Incremental::convolve(const Pass& pass, const Packed& weights, const float*
       weights.outputs);
 }
 
-namespace {
-
-void fill_border_bias(const Pass& pass, const Rect& rect, const std::vector<float>& biases, float* to) {
-  const int channels = int(biases.size()) / kBorderClasses;
+void fill_bias(const Pass& pass, const Rect& rect, const std::vector<float>& bias, float* to) {
+  const int channels = padded(pass.plan->width);
+  const bool by_border = int(bias.size()) > channels;
   for (int y = rect.y.lo; y < rect.y.hi; ++y)
     for (int x = rect.x.lo; x < rect.x.hi; ++x) {
-      const int border = border_class(pass.plan->grid, pass.frame.y.site(y), pass.frame.x.site(x));
-      std::memcpy(to + pass.at(channels, y, x), biases.data() + border * channels, sizeof(float) * channels);
+      const int border = by_border ? border_class(pass.plan->grid, pass.frame.y.site(y), pass.frame.x.site(x)) : 0;
+      std::memcpy(to + pass.at(channels, y, x), bias.data() + border * channels, sizeof(float) * channels);
     }
 }
-
-}  // namespace
 
 // X and Y, and X's SiLU with the surroundings that phi's second convolution needs.
 void Incremental::background_first(Pass& pass) {
@@ -127,12 +124,10 @@ void Incremental::background_first(Pass& pass) {
     load_fixed(pass, plan_.y, cache.y_fixed, frame.psi(), pass.y);
   } else {
     fill_padding(pass, pass.h, inputs, first.grown(1));
-    if (!plan.compact) {
-      load(pass, cache.x.data(), width, known, pass.x);
-      load(pass, cache.y.data(), width, frame.psi(), pass.y);
-    }
-    fill_border_bias(pass, first, plan.phi_bias, pass.x);
-    fill_border_bias(pass, first, plan.psi_bias, pass.y);
+    load(pass, cache.x.data(), width, known, pass.x);
+    load(pass, cache.y.data(), width, frame.psi(), pass.y);
+    fill_bias(pass, first, plan.phi_bias, pass.x);
+    fill_bias(pass, first, plan.psi_bias, pass.y);
     convolve(pass, plan.first_phi, pass.h, first, pass.x);
     convolve(pass, plan.first_psi, pass.h, first, pass.y);
   }
@@ -192,7 +187,7 @@ void Incremental::background_psi(Pass& pass) {
   const Frame& frame = pass.frame;
   const LayerPlan& plan = *pass.plan;
   Background& cache = background_[pass.layer];
-  const int width = padded(plan.width), inputs = padded(plan.inputs), area = frame.area();
+  const int width = padded(plan.width), area = frame.area();
   const bool all = plan.compact || plan.boxed;
   const Rect rect = frame.psi(), out = frame.output(), known = all ? rect : frame.inputs_of(out);
   Arena& arena = proposal_.arena;
@@ -210,15 +205,27 @@ void Incremental::background_psi(Pass& pass) {
   kernels_.silu({active.y.size(), active.x.size() * width}, pass.t + at, pass.pitch(width), pass.g + at,
                 pass.pitch(width));
   if ((plan.last && !head_->wants_output()) || out.empty()) return;
-
-  fill_padding(pass, pass.g, width, out.grown(1));
   pass.out = arena.take<float>(std::size_t(area) * width);
+  if (!plan.compact) background_output(pass);
+}
+
+void Incremental::background_output(Pass& pass) {
+  const LayerPlan& plan = *pass.plan;
+  const Rect out = pass.frame.output();
+  fill_padding(pass, pass.g, padded(plan.width), out.grown(1));
   if (pass.layer == 0) {
-    load_fixed(pass, plan_.skip, cache.skip_fixed, out, pass.out);  // with the biases
+    load_fixed(pass, plan_.skip, background_[0].skip_fixed, out, pass.out);  // with the biases
     convolve(pass, plan.second_psi, pass.g, out, pass.out);
     return;
   }
   convolve(pass, plan.second_psi, pass.g, out, pass.out, &plan.second_psi_bias);
+  add_background_skip(pass);
+}
+
+void Incremental::add_background_skip(Pass& pass) {
+  const LayerPlan& plan = *pass.plan;
+  const Rect out = pass.frame.output();
+  const int width = padded(plan.width), inputs = padded(plan.inputs);
   const std::ptrdiff_t in_at = pass.at(inputs, out.y.lo, out.x.lo), out_at = pass.at(width, out.y.lo, out.x.lo);
   if (plan.skip.empty())
     kernels_.add({out.y.size(), out.x.size() * width}, pass.h + in_at, pass.pitch(inputs), pass.out + out_at,

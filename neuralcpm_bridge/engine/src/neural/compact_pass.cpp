@@ -69,7 +69,28 @@ void Incremental::whole_input(const Pass& pass, Candidate& cell) {
   cell.input = input;
 }
 
-// Y of the cells, and the sum of their phi.
+// The background's part of a batch. Its images lie in frames.
+void Incremental::background_to_points(const Pass& pass, const float* from, int channels, int slot) {
+  const Rect all = pass.frame.exists();
+  float* image = proposal_.scratch[0].data();
+  const int row_floats = all.x.size() * channels;
+  for (int row = 0; row < all.y.size(); ++row)
+    std::memcpy(image + row * row_floats, from + pass.at(channels, all.y.lo + row, all.x.lo),
+                sizeof(float) * row_floats);
+  to_points(pass, image, channels, slot);
+}
+
+void Incremental::background_from_points(const Pass& pass, int slot, const std::vector<float>& bias, float* to) {
+  const Rect all = pass.frame.exists();
+  const int width = padded(pass.plan->width), row_floats = all.x.size() * width;
+  float* image = proposal_.scratch[0].data();
+  from_points(pass, width, slot, image);
+  fill_bias(pass, all, bias, to);
+  kernels_.add({all.y.size(), row_floats}, image, row_floats, to + pass.at(width, all.y.lo, all.x.lo),
+               pass.pitch(width));
+}
+
+// X, Y and phi of the background, Y of the cells, and the sum of their phi.
 void Incremental::compact_first_and_phi(Pass& pass) {
   const LayerPlan& plan = *pass.plan;
   const int points = points_of(plan), width = padded(plan.width);
@@ -78,32 +99,52 @@ void Incremental::compact_first_and_phi(Pass& pass) {
   const std::ptrdiff_t at = pass.at(width, all.y.lo, all.x.lo);
   const Window window{plan.grid.y.size, image_pitch};
   float* image = proposal_.scratch[0].data();
-  present_.clear();
+  for (float** values : {&pass.x, &pass.q, &pass.y, &pass.p, &pass.phi})
+    *values = proposal_.arena.take<float>(std::size_t(pass.frame.area()) * width);
+  present_.assign(1, nullptr);
   for (Candidate& cell : proposal_.candidates)
     if (!cell.support.empty()) present_.push_back(&cell);
   const int count = int(present_.size());
   for (int start = 0; start < count; start += kBatch) {
     const int slots = std::min(kBatch, count - start);
     for (int slot = 0; slot < slots; ++slot) {
-      Candidate& cell = *present_[start + slot];
-      whole_input(pass, cell);
-      to_points(pass, cell.input.data, padded(plan.inputs), slot);
+      if (Candidate* cell = present_[start + slot]) {
+        whole_input(pass, *cell);
+        to_points(pass, cell->input.data, padded(plan.inputs), slot);
+      } else {
+        background_to_points(pass, pass.h, padded(plan.inputs), slot);
+      }
     }
     // One convolution after the other: the points in front of it, its weights and the points behind it fit the cache.
     multiply_points(points, plan.compact_first_psi, slots);
     for (int slot = 0; slot < slots; ++slot) {
-      Candidate& cell = *present_[start + slot];
-      cell.y = whole_patch(pass, width);
-      from_points(pass, width, slot, cell.y.data);
+      if (Candidate* cell = present_[start + slot]) {
+        cell->y = whole_patch(pass, width);
+        from_points(pass, width, slot, cell->y.data);
+      } else {
+        background_from_points(pass, slot, plan.psi_bias, pass.y);
+      }
     }
     multiply_points(points, plan.compact_first_phi, slots);
     for (int slot = 0; slot < slots; ++slot) {
+      if (!present_[start + slot]) {
+        background_from_points(pass, slot, plan.phi_bias, pass.x);
+        kernels_.silu(window, pass.x + at, pitch, pass.q + at, pitch);
+        background_to_points(pass, pass.q, width, slot);
+        continue;
+      }
       from_points(pass, width, slot, image);
       kernels_.silu_change(window, pass.x + at, pass.q + at, pitch, image, image_pitch, image, image_pitch);
       to_points(pass, image, width, slot);
     }
     multiply_points(points, plan.compact_second_phi, slots);
     for (int slot = 0; slot < slots; ++slot) {
+      if (!present_[start + slot]) {
+        background_from_points(pass, slot, plan.second_phi_bias, pass.p);
+        kernels_.silu(window, pass.p + at, pitch, pass.phi + at, pitch);
+        start_sum(pass);
+        continue;
+      }
       from_points(pass, width, slot, image);
       kernels_.add_silu_change(window, pass.p + at, pass.phi + at, pitch, image, image_pitch, pass.sum + at);
     }
@@ -122,6 +163,7 @@ void Incremental::compact_psi(Pass& pass) {
   };
   if (plan.last && !head_->wants_output()) {
     for (Candidate* cell : present_) {
+      if (!cell) continue;
       activate(*cell);
       cell->output = cell->y;
       head_->see_cell(proposal_, pass, cells_, *cell);
@@ -132,12 +174,20 @@ void Incremental::compact_psi(Pass& pass) {
   for (int start = 0; start < count; start += kBatch) {
     const int slots = std::min(kBatch, count - start);
     for (int slot = 0; slot < slots; ++slot) {
-      Candidate& cell = *present_[start + slot];
-      activate(cell);
-      to_points(pass, cell.y.data, width, slot);
+      if (Candidate* cell = present_[start + slot]) {
+        activate(*cell);
+        to_points(pass, cell->y.data, width, slot);
+      } else {
+        background_to_points(pass, pass.g, width, slot);
+      }
     }
     multiply_points(points, plan.compact_second_psi, slots);
     for (int slot = 0; slot < slots; ++slot) {
+      if (!present_[start + slot]) {
+        background_from_points(pass, slot, plan.second_psi_bias, pass.out);
+        add_background_skip(pass);
+        continue;
+      }
       Candidate& cell = *present_[start + slot];
       cell.output = {pass.frame.sites(seen), cell.y.data, width, image_pitch};  // psi's first activation has served
       cell.output_rect = seen;

@@ -198,12 +198,12 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
     }
     if (pass.layer > 0)
       for (Candidate& cell : p.candidates) cell.at = pass.frame.footprint(cell.support);
-    background_first(pass);
-    background_phi(pass);
-    start_sum(pass);
     if (plan.compact) {
       compact_first_and_phi(pass);
     } else {
+      background_first(pass);
+      background_phi(pass);
+      start_sum(pass);
       for (Candidate& cell : p.candidates) {
         if (cell.support.empty()) continue;
         if (pass.layer > 0) cell_first(pass, cell);

@@ -147,6 +147,8 @@ class Incremental {
   void start_sum(Pass& pass);
   void sum_cells(Pass& pass);
   void background_psi(Pass& pass);
+  void background_output(Pass& pass);
+  void add_background_skip(Pass& pass);
   void accept_background(const Pass& pass);
 
   // read_ahead.cpp
@@ -178,6 +180,8 @@ class Incremental {
   void from_points(const Pass& pass, int channels, int slot, float* image) const;
   void multiply_points(int points, const WinogradWeights& weights, int slots);
   Patch whole_patch(const Pass& pass, int channels);
+  void background_to_points(const Pass& pass, const float* from, int channels, int slot);
+  void background_from_points(const Pass& pass, int slot, const std::vector<float>& bias, float* to);
   void whole_input(const Pass& pass, Candidate& cell);
   void compact_first_and_phi(Pass& pass);
   void compact_psi(Pass& pass);
@@ -208,7 +212,7 @@ class Incremental {
   std::vector<std::int32_t> near_;
   // Of a batch of cells in a compact or boxed layer: their points in front of and behind a convolution.
   Array<float> points_in_, points_out_;
-  std::vector<Candidate*> present_;  // in a compact layer: candidates with pixels
+  std::vector<Candidate*> present_;  // in a compact layer: the background (null), then candidates with pixels
   std::vector<BoxedCell> boxed_;
 };
 
@@ -226,6 +230,8 @@ void for_reached(const Frame& frame, const Flip& flip, int taps, const Rect& rec
     }
 }
 
+// to = bias, one for all sites or one per border class.
+void fill_bias(const Pass& pass, const Rect& rect, const std::vector<float>& bias, float* to);
 // Pads: zeros outside the lattice, or the far end where a circular axis is recomputed as a whole.
 void fill_padding(const Pass& pass, float* image, int channels, const Rect& need);
 // Zeros in `need` outside `live`, as far as a convolution reads them.
