@@ -151,7 +151,42 @@ void Incremental::compact_first_and_phi(Pass& pass) {
   }
 }
 
+// For a head that wants no more than what is behind psi's first SiLU: the sums of that and of the layer's input.
+void Incremental::show_activations(const Pass& pass) {
+  const LayerPlan& plan = *pass.plan;
+  const Rect all = pass.frame.exists();
+  const int width = padded(plan.width), inputs = padded(plan.inputs);
+  const std::ptrdiff_t at = pass.at(width, all.y.lo, all.x.lo);
+  Patch output{plan.grid.all(), nullptr, width, pass.pitch(width)}, input = whole_patch(pass, inputs);
+  output.data = proposal_.arena.take<float>(std::size_t(pass.frame.area()) * width);
+  clear(output);
+  clear(input);
+  for (const Candidate* cell : present_) {
+    if (!cell) continue;
+    kernels_.add_silu_change({all.y.size(), all.x.size() * width}, pass.t + at, pass.g + at, pass.pitch(width),
+                             cell->y.data, cell->y.pitch, output.data);
+    kernels_.add({all.y.size(), all.x.size() * inputs}, cell->input.data, cell->input.pitch, input.data, input.pitch);
+  }
+  head_->see_cells(output, input);
+}
+
+// For the others: the sum of the last layer's outputs.
+void Incremental::show_outputs() {
+  const Grid& grid = plan_.output_grid;
+  const int width = padded(plan_.layers.back().width), pitch = grid.x.size * width;
+  const Patch sum{grid.all(), proposal_.arena.take<float>(std::size_t(grid.y.size) * pitch), width, pitch};
+  clear(sum);
+  for (const Candidate& cell : proposal_.candidates) {
+    const Patch& part = cell.input;  // of what would be the next layer
+    if (part.data)
+      kernels_.add({part.at.y.length, part.at.x.length * width}, part.data, part.pitch,
+                   sum.data + part.at.y.start * pitch + part.at.x.start * width, pitch);
+  }
+  head_->see_cells({}, sum);
+}
+
 void Incremental::compact_psi(Pass& pass) {
+  if (pass.plan->last && !head_->wants_output()) return show_activations(pass);
   const LayerPlan& plan = *pass.plan;
   const int points = points_of(plan), width = padded(plan.width);
   const int pitch = pass.pitch(width), image_pitch = plan.grid.x.size * width;
@@ -161,15 +196,6 @@ void Incremental::compact_psi(Pass& pass) {
   const auto activate = [&](Candidate& cell) {
     kernels_.silu_change(window, pass.t + at, pass.g + at, pitch, cell.y.data, image_pitch, cell.y.data, image_pitch);
   };
-  if (plan.last && !head_->wants_output()) {
-    for (Candidate* cell : present_) {
-      if (!cell) continue;
-      activate(*cell);
-      cell->output = cell->y;
-      head_->see_cell(proposal_, pass, cells_, *cell);
-    }
-    return;
-  }
   const int count = int(present_.size());
   for (int start = 0; start < count; start += kBatch) {
     const int slots = std::min(kBatch, count - start);

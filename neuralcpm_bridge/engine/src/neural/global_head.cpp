@@ -36,16 +36,14 @@ std::vector<double> Dense::operator()(const std::vector<double>& x, double times
 }
 
 GlobalHead::GlobalHead(const Model& model, const Plan& plan, const Kernels& kernels)
-    : plan_(plan), kernels_(kernels), wants_output_(plan.layers.size() == 1 || plan.layers.back().pool > 1),
-      sees_all_(plan.layers.back().compact) {
+    : plan_(plan), kernels_(kernels), wants_output_(plan.layers.size() == 1 || plan.layers.back().pool > 1) {
   const LayerPlan& last = plan.layers.back();
   const int layers = int(plan.layers.size());
   const std::string name = "neural.layers." + std::to_string(layers - 1);
   std::size_t size = 0;
   const auto sum = [&](int layer, Field field, const Grid& grid, int channels, int classes) {
     const std::size_t floats = std::size_t(grid.sites()) * channels;
-    summed_.push_back({layer, field, grid, channels, classes, size, Array<float>(floats), {},
-                       Array<float>(sees_all_ ? floats : 0)});
+    summed_.push_back({layer, field, grid, channels, classes, size, Array<float>(floats), {}});
     size += 2 * std::size_t(channels) * classes;
   };
   if (wants_output_) {
@@ -119,12 +117,6 @@ void GlobalHead::replace_background(Summed& of, const Patch& fresh, Arena& arena
 
 void GlobalHead::replace_cell(Summed& of, const Patch& fresh, const Cells& cells, int id, Arena& arena) {
   if (!fresh.data) return;
-  if (sees_all_) {
-    const int row_floats = of.grid.x.size * of.channels;
-    kernels_.add({fresh.at.y.length, fresh.at.x.length * of.channels}, fresh.data, fresh.pitch,
-                 of.cells.data() + fresh.at.y.start * row_floats + fresh.at.x.start * of.channels, row_floats);
-    return;
-  }
   add(of, fresh, false, 1);
   if (!cells.has_tiles(id)) return;
   const Tile& tile = cells.tile(id, of.layer);
@@ -140,7 +132,6 @@ void GlobalHead::replace_cell(Summed& of, const Patch& fresh, const Cells& cells
 void GlobalHead::see_background(Proposal& proposal, const Pass& pass) {
   pending_ = sums_;
   pending_in_range_ = in_range_;
-  for (Summed& of : summed_) of.cells.clear();
   const auto part = [&](float* image, int channels, const Rect& rect) {
     return Patch{pass.frame.sites(rect), image + pass.at(channels, rect.y.lo, rect.x.lo), channels,
                  pass.pitch(channels)};
@@ -156,13 +147,18 @@ void GlobalHead::see_cell(Proposal& proposal, const Pass&, const Cells& cells, c
   replace_cell(summed_[1], cell.input, cells, cell.id, proposal.arena);
 }
 
+void GlobalHead::replace_cells(const Summed& of, const Patch& fresh) {
+  std::fill_n(pending_.begin() + of.at, std::size_t(of.channels) * of.classes, 0);
+  add(of, fresh, false, 1);
+}
+
+void GlobalHead::see_cells(const Patch& outputs, const Patch& inputs) {
+  if (wants_output_) return replace_cells(summed_[0], inputs);
+  replace_cells(summed_[0], outputs);
+  replace_cells(summed_[1], inputs);
+}
+
 double GlobalHead::change(double counted) {
-  if (sees_all_)
-    for (Summed& of : summed_) {
-      std::fill_n(pending_.begin() + of.at, std::size_t(of.channels) * of.classes, 0);
-      add(of, {of.grid.all(), of.cells.data(), of.channels, of.grid.x.size * of.channels},
-          false, 1);
-    }
   pending_energy_ = pending_in_range_ ? dense(pending_, counted) : std::numeric_limits<double>::quiet_NaN();
   return pending_energy_ - energy_;
 }

@@ -16,6 +16,7 @@ class LocalHead final : public Head {
   bool wants_output() const override { return true; }
   void see_background(Proposal& proposal, const Pass& pass) override;
   void see_cell(Proposal& proposal, const Pass& pass, const Cells& cells, const Candidate& cell) override;
+  void see_cells(const Patch&, const Patch&) override {}  // its layers are never compact
   double change(double counted) override;
   void accept(const Proposal& proposal) override;
   double energy() const override;
@@ -57,6 +58,7 @@ class GlobalHead final : public Head {
   bool wants_output() const override { return wants_output_; }
   void see_background(Proposal& proposal, const Pass& pass) override;
   void see_cell(Proposal& proposal, const Pass& pass, const Cells& cells, const Candidate& cell) override;
+  void see_cells(const Patch& outputs, const Patch& inputs) override;
   double change(double counted) override;
   void accept(const Proposal& proposal) override;
   double energy() const override { return energy_; }
@@ -74,18 +76,17 @@ class GlobalHead final : public Head {
     std::size_t at;   // of its sums for the cells, followed by those for the background
     Array<float> background;
     Patch pending;    // of the background
-    Array<float> cells;  // where every proposal shows all cells: Σ over them in the order of ids, by site
   };
 
   void add(const Summed& of, const Patch& patch, bool background, int sign);
   void replace_background(Summed& of, const Patch& fresh, Arena& arena);
+  void replace_cells(const Summed& of, const Patch& fresh);
   void replace_cell(Summed& of, const Patch& fresh, const Cells& cells, int id, Arena& arena);
   double dense(const Sums& sums, double counted) const;
 
   const Plan& plan_;
   const Kernels& kernels_;
   const bool wants_output_;
-  const bool sees_all_;  // every proposal shows all cells: they are summed afresh
   std::vector<Summed> summed_;  // the output; or what is behind psi's first SiLU, and the layer's input
   Sums sums_, pending_;
   bool in_range_ = true, pending_in_range_ = true;

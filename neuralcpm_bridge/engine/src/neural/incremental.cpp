@@ -230,7 +230,9 @@ void Incremental::propose(const Box& blocks, bool background, const Flip* flip) 
   const LayerPlan& last = plan_.layers.back();
   if (p.complete && !plan_.local && !(last.compact && !head_->wants_output())) {
     head_->see_background(p, p.passes.back());
-    for (const Candidate& cell : p.candidates) head_->see_cell(p, p.passes.back(), cells_, cell);
+    if (last.compact) show_outputs();
+    else
+      for (const Candidate& cell : p.candidates) head_->see_cell(p, p.passes.back(), cells_, cell);
   }
   delta_ = p.complete ? head_->change(counted_) : 0.0;
 }

@@ -32,7 +32,7 @@ struct Patch {
   int pitch = 0;
 };
 
-inline void clear(Patch& patch) { std::memset(patch.data, 0, sizeof(float) * patch.at.y.length * patch.pitch); }
+inline void clear(const Patch& patch) { std::memset(patch.data, 0, sizeof(float) * patch.at.y.length * patch.pitch); }
 
 // Values somewhere: in a tile, or put together for the moment.
 struct View {
@@ -97,7 +97,8 @@ struct Proposal {
   Array<float> scratch[3];            // frame-sized, for one cell at a time
 };
 
-// What becomes of the last layer: the energy. A proposal shows it the background, then every cell, then asks.
+// What becomes of the last layer: the energy. A proposal shows it the background, then every cell, then asks. If the
+// last layer is compact, all cells are new: it shows their sums instead.
 class Head {
  public:
   virtual ~Head() = default;
@@ -105,6 +106,7 @@ class Head {
   virtual bool wants_output() const = 0;  // of the last layer; else what is behind psi's first SiLU
   virtual void see_background(Proposal& proposal, const Pass& last) = 0;
   virtual void see_cell(Proposal& proposal, const Pass& last, const Cells& cells, const Candidate& cell) = 0;
+  virtual void see_cells(const Patch& outputs, const Patch& inputs) = 0;
   virtual double change(double counted) = 0;
   virtual void accept(const Proposal& proposal) = 0;
   virtual double energy() const = 0;
@@ -185,6 +187,8 @@ class Incremental {
   void whole_input(const Pass& pass, Candidate& cell);
   void compact_first_and_phi(Pass& pass);
   void compact_psi(Pass& pass);
+  void show_activations(const Pass& pass);
+  void show_outputs();
 
   // box_pass.cpp
   void box_activation(const Pass& pass, const BoxedCell& boxed, int slot);
