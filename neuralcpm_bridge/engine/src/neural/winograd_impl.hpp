@@ -112,17 +112,20 @@ struct FromBoxPoints {
   }
 };
 
-// Both axes of an image, a vector of channels at a time.
+// Both axes of an image, a vector of channels at a time. Loops stay loops: all kernels of a proposal together hardly fit
+// the cache of instructions.
 template <class V, class AlongY, class AlongX>
 void transform(const float* from, std::ptrdiff_t from_stride, int channels, float* to, std::ptrdiff_t to_stride) {
   for (int c = 0; c < channels; c += V::lanes) {
     typename V::Floats half[AlongY::kTo][AlongX::kFrom];
+#pragma GCC unroll 1
     for (int x = 0; x < AlongX::kFrom; ++x) {
       typename V::Floats column[AlongY::kFrom], out[AlongY::kTo];
       for (int y = 0; y < AlongY::kFrom; ++y) column[y] = V::load(from + (y * AlongX::kFrom + x) * from_stride + c);
       AlongY::apply(column, out);
       for (int y = 0; y < AlongY::kTo; ++y) half[y][x] = out[y];
     }
+#pragma GCC unroll 1
     for (int y = 0; y < AlongY::kTo; ++y) {
       typename V::Floats out[AlongX::kTo];
       AlongX::apply(half[y], out);
