@@ -49,8 +49,7 @@ def run_bench() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         artifacts = bench_models(Path(folder))
         state = dense_cluster(50, (100, 100))
-        delta = time_deltas({name: artifacts[name] for name in MODELS}, state)
-        scaling = {"local8": time_scaling(artifacts["local8"])}
+        delta, scaling = time_deltas({name: artifacts[name] for name in MODELS}, state)
         metropolis = {
             name: {"attempts_per_s": time_metropolis(artifacts[name], state)}
             for name in ("cellsort", "local8", "paper_nh")
@@ -147,10 +146,10 @@ def time_in_turn(
     return [np.array(taken) for taken in times]
 
 
-def time_deltas(artifacts: dict[str, Artifact], state: CellState) -> dict[str, dict[str, float]]:
-    """Of each model: median and 95th percentile of ΔH, commit, and its full energy by ONNX Runtime.
+def time_deltas(artifacts: dict[str, Artifact], state: CellState) -> tuple[dict[str, Any], dict[str, Any]]:
+    """ΔH of each model and its full energy by ONNX Runtime; and how local8's ΔH grows with the tissue.
 
-    All models take turns, so that each is measured over the whole time: a slow phase of the machine lasts seconds.
+    All take turns, so that each is measured over the whole time: a slow phase of the machine lasts seconds.
     """
     flips = boundary_flips(state, 20_000)
     feed = {"ids": state.ids[None].astype(np.int64), "types": state.types[None].astype(np.int64)}
@@ -160,14 +159,16 @@ def time_deltas(artifacts: dict[str, Artifact], state: CellState) -> dict[str, d
         return lambda *_: session.run(["energy"], feed)
 
     engines = {name: EngineBackend(artifact, state).engine for name, artifact in artifacts.items()}
+    tissue = dense_cluster(5000, (1000, 1000))
     calls = [engine.delta for engine in engines.values()] + [full_energy(artifact) for artifact in artifacts.values()]
-    arguments = [flips] * len(calls)
-    time_in_turn(calls, arguments, 0.2 * len(artifacts))  # pays for memory and lazy initialisation
+    calls.append(EngineBackend(artifacts["local8"], tissue).engine.delta)
+    arguments = [flips] * (len(calls) - 1) + [boundary_flips(tissue, 20_000)]
+    time_in_turn(calls, arguments, 1.0)  # pays for memory and lazy initialisation
     work = {name: engine.multiply_adds for name, engine in engines.items()}
-    times = time_in_turn(calls, arguments, 0.75 * SECONDS_PER_MODEL * len(artifacts))
+    *times, in_tissue = time_in_turn(calls, arguments, SECONDS_PER_MODEL * len(artifacts))
     macs = {name: engine.multiply_adds - work[name] for name, engine in engines.items()}
     deltas, full = (dict(zip(artifacts, part, strict=True)) for part in (times[: len(engines)], times[len(engines) :]))
-    return {
+    delta = {
         name: {
             "engine_us": float(np.median(deltas[name])),
             "p95_us": float(np.percentile(deltas[name], 95)),
@@ -178,6 +179,8 @@ def time_deltas(artifacts: dict[str, Artifact], state: CellState) -> dict[str, d
         }
         for name, engine in engines.items()
     }
+    few, many = delta["local8"]["engine_us"], float(np.median(in_tissue))
+    return delta, {"local8": {"cells_50_us": few, "cells_5000_us": many, "ratio": many / few}}
 
 
 def time_commits(engine: Any, flips: list[Flip]) -> float:
@@ -193,16 +196,6 @@ def time_commits(engine: Any, flips: list[Flip]) -> float:
         if time.thread_time() > stop:
             break
     return float(np.median(times))
-
-
-def time_scaling(artifact: Artifact) -> dict[str, float]:
-    """Median µs of ΔH at random sites among 50 cells on 100×100 and among 5,000 on 1000×1000."""
-    states = [dense_cluster(50, (100, 100)), dense_cluster(5000, (1000, 1000))]
-    calls: list[Call] = [EngineBackend(artifact, state).engine.delta for state in states]
-    flips = [boundary_flips(state, 20_000) for state in states]
-    time_in_turn(calls, flips, 0.2)
-    few, many = (float(np.median(times)) for times in time_in_turn(calls, flips, SECONDS_PER_MODEL))
-    return {"cells_50_us": few, "cells_5000_us": many, "ratio": many / few}
 
 
 def time_metropolis(artifact: Artifact, state: CellState) -> float:
