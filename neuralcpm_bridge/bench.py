@@ -129,21 +129,28 @@ Call = Callable[[int, int, int], Any]
 
 def time_in_turn(
     calls: Sequence[Call], arguments: Sequence[Sequence[Flip]], seconds: float
-) -> list[NDArray[np.float64]]:
-    """Microseconds of each call of several functions that take turns until the time is used up.
+) -> list[list[NDArray[np.float64]]]:
+    """Microseconds of each call of several functions that take turns until the time is used up, turn by turn.
 
     A shared machine is faster in one second than in the next: what is compared must be measured side by side.
     """
-    times: list[list[float]] = [[] for _ in calls]
+    times: list[list[NDArray[np.float64]]] = [[] for _ in calls]
     waiting = [itertools.cycle(own) for own in arguments]
     stop = time.thread_time_ns() + seconds * 1e9
     while time.thread_time_ns() < stop:
-        for call, own, taken in zip(calls, waiting, times, strict=True):
+        for call, own, turns in zip(calls, waiting, times, strict=True):
+            taken = []
             turn = time.thread_time_ns() + TURN * 1e9
             while (start := time.thread_time_ns()) < turn:
                 call(*next(own))
                 taken.append((time.thread_time_ns() - start) / 1e3)
-    return [np.array(taken) for taken in times]
+            turns.append(np.array(taken))
+    return times
+
+
+def typical(turns: list[NDArray[np.float64]]) -> float:
+    """The median turn's median: every turn counts once, so that what is compared sees the same share of slow phases."""
+    return float(np.median([np.median(turn) for turn in turns]))
 
 
 def time_deltas(artifacts: dict[str, Artifact], state: CellState) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -170,16 +177,16 @@ def time_deltas(artifacts: dict[str, Artifact], state: CellState) -> tuple[dict[
     deltas, full = (dict(zip(artifacts, part, strict=True)) for part in (times[: len(engines)], times[len(engines) :]))
     delta = {
         name: {
-            "engine_us": float(np.median(deltas[name])),
-            "p95_us": float(np.percentile(deltas[name], 95)),
+            "engine_us": typical(deltas[name]),
+            "p95_us": float(np.percentile(np.concatenate(deltas[name]), 95)),
             "commit_us": time_commits(engine, flips),
-            "onnxruntime_us": float(np.median(full[name])),
-            "ratio": float(np.median(full[name]) / np.median(deltas[name])),
-            "gmac_per_s": macs[name] / float(deltas[name].sum()) / 1e3,
+            "onnxruntime_us": typical(full[name]),
+            "ratio": typical(full[name]) / typical(deltas[name]),
+            "gmac_per_s": macs[name] / float(np.concatenate(deltas[name]).sum()) / 1e3,
         }
         for name, engine in engines.items()
     }
-    few, many = delta["local8"]["engine_us"], float(np.median(in_tissue))
+    few, many = delta["local8"]["engine_us"], typical(in_tissue)
     return delta, {"local8": {"cells_50_us": few, "cells_5000_us": many, "ratio": many / few}}
 
 
