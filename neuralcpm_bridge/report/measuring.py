@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..artifact import Artifact
-from ..bench import boundary_flips, time_in_turn
+from ..bench import boundary_flips, time_in_turn, typical
 from ..delta import open_backend
 from ..embedded import Dynamics, open_chains
 from ..initial import shrunk_to_pixels
@@ -62,10 +62,10 @@ def microseconds(artifact: Artifact, data: Snapshots | None) -> dict[str, Any]:
     backend = open_backend(artifact, state)
     flips = boundary_flips(state, TIMED_FLIPS)
     time_in_turn([backend.delta], [flips], TIMED_SECONDS / 10)
-    (times,) = time_in_turn([backend.delta], [flips], TIMED_SECONDS)
+    (turns,) = time_in_turn([backend.delta], [flips], TIMED_SECONDS)
     return {
-        "median": float(np.median(times)),
-        "p95": float(np.percentile(times, 95)),
+        "median": typical(turns),
+        "p95": float(np.percentile(np.concatenate(turns), 95)),
         "by": backend.name,
         "where": f"{state.shape[0]}×{state.shape[1]} sites, {state.cells.size} cells",
     }
