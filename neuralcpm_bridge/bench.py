@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,31 +124,32 @@ def boundary_flips(state: CellState, count: int, seed: int = 0) -> list[Flip]:
     return flips
 
 
-Call = Callable[[int, int, int], Any]
+Timed = tuple[Callable[[int, int, int], Any], Sequence[Flip]]
+"""A function and what it is called with, over and over."""
+Turns = list[NDArray[np.float64]]
+"""Microseconds of each call, turn by turn."""
 
 
-def time_in_turn(
-    calls: Sequence[Call], arguments: Sequence[Sequence[Flip]], seconds: float
-) -> list[list[NDArray[np.float64]]]:
-    """Microseconds of each call of several functions that take turns until the time is used up, turn by turn.
+def time_in_turn(timed: Mapping[Any, Timed], seconds: float) -> dict[Any, Turns]:
+    """Several functions take turns until the time is used up.
 
     A shared machine is faster in one second than in the next: what is compared must be measured side by side.
     """
-    times: list[list[NDArray[np.float64]]] = [[] for _ in calls]
-    waiting = [itertools.cycle(own) for own in arguments]
+    turns: dict[Any, Turns] = {name: [] for name in timed}
+    waiting = {name: (call, itertools.cycle(flips)) for name, (call, flips) in timed.items()}
     stop = time.thread_time_ns() + seconds * 1e9
     while time.thread_time_ns() < stop:
-        for call, own, turns in zip(calls, waiting, times, strict=True):
-            taken = []
+        for name, (call, flips) in waiting.items():
+            times = []
             turn = time.thread_time_ns() + TURN * 1e9
             while (start := time.thread_time_ns()) < turn:
-                call(*next(own))
-                taken.append((time.thread_time_ns() - start) / 1e3)
-            turns.append(np.array(taken))
-    return times
+                call(*next(flips))
+                times.append((time.thread_time_ns() - start) / 1e3)
+            turns[name].append(np.array(times))
+    return turns
 
 
-def typical(turns: list[NDArray[np.float64]]) -> float:
+def typical(turns: Turns) -> float:
     """The median turn's median: every turn counts once, so that what is compared sees the same share of slow phases."""
     return float(np.median([np.median(turn) for turn in turns]))
 
@@ -159,35 +160,37 @@ def time_deltas(artifacts: dict[str, Artifact], state: CellState) -> tuple[dict[
     All take turns, so that each is measured over the whole time: a slow phase of the machine lasts seconds.
     """
     flips = boundary_flips(state, 20_000)
-    feed = {"ids": state.ids[None].astype(np.int64), "types": state.types[None].astype(np.int64)}
-
-    def full_energy(artifact: Artifact) -> Call:
-        session = OnnxRuntimeBackend(artifact, state, threads=1).session
-        return lambda *_: session.run(["energy"], feed)
-
     engines = {name: EngineBackend(artifact, state).engine for name, artifact in artifacts.items()}
+    timed: dict[Any, Timed] = {}
+    for name, artifact in artifacts.items():
+        timed[name, "engine"] = engines[name].delta, flips
+        timed[name, "full"] = full_energy(artifact, state), flips
     tissue = dense_cluster(5000, (1000, 1000))
-    calls = [engine.delta for engine in engines.values()] + [full_energy(artifact) for artifact in artifacts.values()]
-    calls.append(EngineBackend(artifacts["local8"], tissue).engine.delta)
-    arguments = [flips] * (len(calls) - 1) + [boundary_flips(tissue, 20_000)]
-    time_in_turn(calls, arguments, 1.0)  # pays for memory and lazy initialisation
+    timed["tissue"] = EngineBackend(artifacts["local8"], tissue).engine.delta, boundary_flips(tissue, 20_000)
+    time_in_turn(timed, 1.0)  # pays for memory and lazy initialisation
     work = {name: engine.multiply_adds for name, engine in engines.items()}
-    *times, in_tissue = time_in_turn(calls, arguments, SECONDS_PER_MODEL * len(artifacts))
-    macs = {name: engine.multiply_adds - work[name] for name, engine in engines.items()}
-    deltas, full = (dict(zip(artifacts, part, strict=True)) for part in (times[: len(engines)], times[len(engines) :]))
-    delta = {
-        name: {
-            "engine_us": typical(deltas[name]),
-            "p95_us": float(np.percentile(np.concatenate(deltas[name]), 95)),
+    turns = time_in_turn(timed, SECONDS_PER_MODEL * len(artifacts))
+    delta = {}
+    for name, engine in engines.items():
+        times = np.concatenate(turns[name, "engine"])
+        one, full = typical(turns[name, "engine"]), typical(turns[name, "full"])
+        delta[name] = {
+            "engine_us": one,
+            "p95_us": float(np.percentile(times, 95)),
+            "onnxruntime_us": full,
+            "ratio": full / one,
+            "gmac_per_s": (engine.multiply_adds - work[name]) / float(times.sum()) / 1e3,
             "commit_us": time_commits(engine, flips),
-            "onnxruntime_us": typical(full[name]),
-            "ratio": typical(full[name]) / typical(deltas[name]),
-            "gmac_per_s": macs[name] / float(np.concatenate(deltas[name]).sum()) / 1e3,
         }
-        for name, engine in engines.items()
-    }
-    few, many = delta["local8"]["engine_us"], typical(in_tissue)
+    few, many = delta["local8"]["engine_us"], typical(turns["tissue"])
     return delta, {"local8": {"cells_50_us": few, "cells_5000_us": many, "ratio": many / few}}
+
+
+def full_energy(artifact: Artifact, state: CellState) -> Callable[[int, int, int], Any]:
+    """ONNX Runtime's energy of the whole state, which no flip changes."""
+    session = OnnxRuntimeBackend(artifact, state, threads=1).session
+    feed = {"ids": state.ids[None].astype(np.int64), "types": state.types[None].astype(np.int64)}
+    return lambda *flip: session.run(["energy"], feed)
 
 
 def time_commits(engine: Any, flips: list[Flip]) -> float:

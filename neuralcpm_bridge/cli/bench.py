@@ -17,7 +17,7 @@ def bench(as_json: Json = False) -> None:
         return
     from rich.console import Console
 
-    with Console().status("measuring, about half a minute …"):
+    with Console().status("measuring, less than a minute …"):
         report = run_bench()
     print_report(report)
 

@@ -61,8 +61,9 @@ def microseconds(artifact: Artifact, data: Snapshots | None) -> dict[str, Any]:
     state = data[0] if data is not None else artifact.metadata.examples[0].state()
     backend = open_backend(artifact, state)
     flips = boundary_flips(state, TIMED_FLIPS)
-    time_in_turn([backend.delta], [flips], TIMED_SECONDS / 10)
-    (turns,) = time_in_turn([backend.delta], [flips], TIMED_SECONDS)
+    timed = {"delta": (backend.delta, flips)}
+    time_in_turn(timed, TIMED_SECONDS / 10)
+    turns = time_in_turn(timed, TIMED_SECONDS)["delta"]
     return {
         "median": typical(turns),
         "p95": float(np.percentile(np.concatenate(turns), 95)),

@@ -146,6 +146,8 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
     layer.pool = spec.pools[i];
     layer.last = i + 1 == spec.widths.size();
     layer.grid = grid;
+    layer.compact = !local && i > 0 && one_tile(grid);
+    layer.gets_all = layer.compact && (layers[i - 1].compact || layers[i - 1].boxed);
 
     const Linear reduce = read_linear(model, name + ".reduce"), phi0 = read_linear(model, name + ".phi0");
     const Linear phi1 = read_linear(model, name + ".phi1"), mix = read_linear(model, name + ".mix");
@@ -156,10 +158,8 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
     const auto x_biases = border_biases(phi0, reduce.bias);
     const auto y_biases = border_biases(shared_map, mix.bias);
 
-    layer.second_phi = pack(phi1);
     layer.second_phi_bias = padded_bias(phi1.bias);
     layer.shared = pack(shared_map * mix);
-    layer.second_psi = pack(psi1);
     layer.second_psi_bias = padded_bias(psi1.bias);
 
     // A cell's output is only looked at by its head's first layer: apply that at once, unless it is wider.
@@ -170,8 +170,7 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
       cell_psi1 = hidden * psi1;
       cell_skip_path = hidden * skip_path;
     }
-    layer.cell_second_psi = pack(cell_psi1);
-    layer.cell_outputs = layer.cell_second_psi.out_stride;
+    layer.cell_outputs = padded(cell_psi1.outputs);
 
     if (i == 0) {
       x = pixel_table(model, first_phi_map, x_biases);
@@ -182,8 +181,6 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
       cell_skip =
           pixel_table(model, cell_skip_path, std::vector<std::vector<double>>(kBorderClasses, cell_skip_path.bias));
     } else {
-      layer.first_phi = pack(first_phi_map);
-      layer.first_psi = pack(first_psi_map);
       layer.phi_bias = flat(x_biases);
       layer.psi_bias = flat(y_biases);
       const bool same = inputs == width;
@@ -191,14 +188,20 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
       if (!same || (local && layer.last && head_fused)) layer.cell_skip = pack(cell_skip_path);
       for (int c = 0; c < width; ++c) layer.second_psi_bias[c] += float(skip_path.bias[c]);
     }
-    layer.compact = !local && i > 0 && one_tile(grid);
-    layer.gets_all = layer.compact && (layers[i - 1].compact || layers[i - 1].boxed);
     if (layer.compact) {
       first_whole = std::min(first_whole, int(i));
       layer.compact_first_phi = transform_weights(first_phi_map, grid.y.size, grid.x.size);
       layer.compact_first_psi = transform_weights(first_psi_map, grid.y.size, grid.x.size);
       layer.compact_second_phi = transform_weights(phi1, grid.y.size, grid.x.size);
       layer.compact_second_psi = transform_weights(psi1, grid.y.size, grid.x.size);
+    } else {
+      if (i > 0) {
+        layer.first_phi = pack(first_phi_map);
+        layer.first_psi = pack(first_psi_map);
+      }
+      layer.second_phi = pack(phi1);
+      layer.second_psi = pack(psi1);
+      layer.cell_second_psi = pack(cell_psi1);
     }
     inputs = width;
     grid.y.size /= spec.pools[i];

@@ -74,8 +74,8 @@ WinogradWeights transform_box_weights(const Linear& linear);
 struct LayerPlan {
   int inputs = 0, width = 0, pool = 1;
   bool last = false;
-  // The grid is one Winograd tile, recomputed as a whole for all cells at once (nh only; winograd.hpp), with these
-  // weights in the place of first_phi, first_psi, second_phi and second_psi.
+  // The grid is one Winograd tile, recomputed as a whole for all cells at once (nh only; winograd.hpp). These weights
+  // are then in the place of the packed ones of the same names.
   bool compact = false;
   WinogradWeights compact_first_phi, compact_first_psi, compact_second_phi, compact_second_psi;
   bool gets_all = false;  // and the layer before is compact or boxed: every proposal brings the whole of its input
