@@ -25,9 +25,7 @@ def model() -> Hamiltonian:
 
 
 def counts_of(sampler: Sampler, hamiltonian: Hamiltonian, world: Enumeration, sweeps: float) -> np.ndarray:
-    ids = world.states[np.random.default_rng(0).integers(len(world.states), size=CHAINS)].reshape(
-        -1, *world.shape
-    )
+    ids = world.states[np.random.default_rng(0).integers(len(world.states), size=CHAINS)].reshape(-1, *world.shape)
     types = np.repeat(world.types[None], CHAINS, axis=0)
     counts = np.zeros(len(world.states), dtype=np.int64)
     for number in range(-2, ROUNDS):

@@ -85,16 +85,10 @@ def main() -> None:
             ours = our_speed(case["preset"], case["sweeps"], data, options.threads)
             results[name] = {"ours_per_s": ours, "wanted": case["wanted"]}
             if options.jax_python and options.jax_code:
-                theirs = their_speed(
-                    options.jax_python, options.jax_code, case["reference"], case["flips"], path
-                )
+                theirs = their_speed(options.jax_python, options.jax_code, case["reference"], case["flips"], path)
                 results[name] |= {"theirs_per_s": theirs, "factor": ours / theirs}
             print(f"{name}: {results[name]}", file=sys.stderr)
-    print(
-        json.dumps(results)
-        if options.json
-        else "\n".join(f"{key}: {value}" for key, value in results.items())
-    )
+    print(json.dumps(results) if options.json else "\n".join(f"{key}: {value}" for key, value in results.items()))
 
 
 if __name__ == "__main__":

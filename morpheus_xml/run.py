@@ -111,9 +111,7 @@ def _clear(folder: Path) -> None:
         raise UserError(f"The folder {folder} cannot be used ({error.strerror}): choose another place.") from None
 
 
-def _execute(
-    command: list[str], where: Path, log: Path, threads: int, progress: Callable[[float], None]
-) -> str | None:
+def _execute(command: list[str], where: Path, log: Path, threads: int, progress: Callable[[float], None]) -> str | None:
     """Run to the end; None if Morpheus says it finished, else what it said went wrong."""
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     if LIBRARY_VARIABLE not in environment:

@@ -118,10 +118,7 @@ def test_volume_range_and_p_volume() -> None:
     shrunk, vanished = ids.copy(), ids.copy()
     shrunk[0, 0] = 0
     vanished[ids == 1] = 0
-    assert (
-        metrics.p_volume([data, CellState(shrunk, [0, 1, 2]), CellState(vanished, [0, 1, 2])], allowed)
-        == 1 / 3
-    )
+    assert metrics.p_volume([data, CellState(shrunk, [0, 1, 2]), CellState(vanished, [0, 1, 2])], allowed) == 1 / 3
 
 
 def test_no_states_are_refused() -> None:
@@ -131,9 +128,7 @@ def test_no_states_are_refused() -> None:
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 19), st.integers(0, 19))
-def test_a_rectangle_has_the_aspect_ratio_of_its_sides_wherever_it_lies(
-    a: int, b: int, down: int, right: int
-) -> None:
+def test_a_rectangle_has_the_aspect_ratio_of_its_sides_wherever_it_lies(a: int, b: int, down: int, right: int) -> None:
     ids = np.zeros((20, 20), dtype=int)
     ids[:a, :b] = 1
     state = CellState(np.roll(ids, (down, right), (0, 1)), [0, 1])
@@ -166,9 +161,7 @@ def test_contacts_and_heterotypic_fraction_by_walking(state: CellState, periodic
         for near in neighbours(site, state.shape, periodic):
             if state.ids[site] != state.ids[near]:
                 kinds = state.types[state.ids[site]], state.types[state.ids[near]]
-                table[kinds] += (
-                    0.5 if kinds[0] == kinds[1] else 1
-                )  # each pair is walked twice, once per order
+                table[kinds] += 0.5 if kinds[0] == kinds[1] else 1  # each pair is walked twice, once per order
     assert metrics.contact_lengths(state, 4, periodic) * 3 == pytest.approx(table)
     cells = np.triu(table[1:, 1:])
     fraction = metrics.heterotypic_fraction(state, periodic)

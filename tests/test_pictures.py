@@ -56,9 +56,7 @@ def test_a_tile_fills_its_side(shape: tuple[int, int]) -> None:
 
 
 def test_sheet_strip_and_their_sizes(state: CellState, tmp_path: Path) -> None:
-    sheet = pictures.contact_sheet(
-        [state] * 7, [f"state {n}" for n in range(7)], 3, "Seven", ("medium", "A", "B")
-    )
+    sheet = pictures.contact_sheet([state] * 7, [f"state {n}" for n in range(7)], 3, "Seven", ("medium", "A", "B"))
     row = pictures.strip([state] * 7, side=90)
     assert sheet.height > 3 * 133
     assert row.width > 7 * 90

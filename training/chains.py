@@ -50,9 +50,7 @@ class Chains:
             drawn = rng.random(members.size) < group.reset
             anew = members if fresh else members[drawn]
             for chain in anew:
-                self.ids[chain], self.types[chain] = started(
-                    group.start, partner_ids[chain], partner_types[chain], rng
-                )
+                self.ids[chain], self.types[chain] = started(group.start, partner_ids[chain], partner_types[chain], rng)
             if group.start == "mixed" and anew.size:
                 moves.append(self._run(hamiltonian, sampler, anew, GROWTH_SWEEPS, rng))
             lengths = rng.choice(np.array(group.sweeps), size=members.size)
@@ -71,9 +69,7 @@ class Chains:
         assert self.ids is not None
         assert self.types is not None
         seed = int(rng.integers(2**63))
-        self.ids[which], moves = sampler.advance(
-            hamiltonian, self.ids[which], self.types[which], sweeps, seed
-        )
+        self.ids[which], moves = sampler.advance(hamiltonian, self.ids[which], self.types[which], sweeps, seed)
         return moves
 
 
@@ -102,9 +98,7 @@ def scattered_like(ids: Ids, types: Ids, rng: np.random.Generator) -> Ids:
     return scattered.reshape(ids.shape)
 
 
-def draw_data(
-    snapshots: Snapshots, count: int, symmetries: bool, rng: np.random.Generator
-) -> tuple[Ids, Ids]:
+def draw_data(snapshots: Snapshots, count: int, symmetries: bool, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """`count` states, each one once before any twice, turned and mirrored at random if asked."""
     rounds = -(-count // len(snapshots))
     chosen = np.concatenate([rng.permutation(len(snapshots)) for _ in range(rounds)])[:count]

@@ -36,11 +36,7 @@ class Checkpoint:
 
     def part(self, prefix: str) -> dict[str, Tensor]:
         """The tensors of one prefix, without it."""
-        return {
-            key[len(prefix) + 1 :]: value
-            for key, value in self.tensors.items()
-            if key.startswith(prefix + ".")
-        }
+        return {key[len(prefix) + 1 :]: value for key, value in self.tensors.items() if key.startswith(prefix + ".")}
 
 
 def save(path: Path, checkpoint: Checkpoint) -> None:

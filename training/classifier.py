@@ -66,9 +66,7 @@ class Trained(NamedTuple):
 def train_classifier(data: Snapshots, *, epochs: int = 20, seed: int = 0, holdout: float = 0.15) -> Trained:
     """On the labels of a data set."""
     if "labels" not in data.arrays:
-        raise UserError(
-            "The data set has no 'labels', but a classifier score needs them: use data cellular-mnist."
-        )
+        raise UserError("The data set has no 'labels', but a classifier score needs them: use data cellular-mnist.")
     torch.manual_seed(seed)
     rng = np.random.default_rng([seed, 5])
     types = len(data.type_names)
@@ -97,9 +95,7 @@ class Score(NamedTuple):
     high: float
 
 
-def classifier_score(
-    classifier: DigitClassifier, samples: Snapshots, *, bootstrap: int = 1000, seed: int = 0
-) -> Score:
+def classifier_score(classifier: DigitClassifier, samples: Snapshots, *, bootstrap: int = 1000, seed: int = 0) -> Score:
     """Score of sampled states."""
     with torch.no_grad():
         logs = classifier(type_shares(samples, classifier.types)).double().numpy()

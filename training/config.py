@@ -148,24 +148,18 @@ def _set(tree: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     parts = key.strip().split(".")
     if not equals or not all(parts):
-        raise UserError(
-            f"--set got {override!r}, but section.key=value is needed, for example optimizer.lr=0.001."
-        )
+        raise UserError(f"--set got {override!r}, but section.key=value is needed, for example optimizer.lr=0.001.")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text.strip()
     node: Any = tree
     for part in parts[:-1]:
-        node = (
-            node[int(part)] if isinstance(node, list) and part.isdigit() and int(part) < len(node) else node
-        )
+        node = node[int(part)] if isinstance(node, list) and part.isdigit() and int(part) < len(node) else node
         if isinstance(node, dict) and not part.isdigit():
             node = node.setdefault(part, {})
     if not isinstance(node, dict):
-        raise UserError(
-            f"--set {key.strip()} leads into a value, not a section: see the keys of the configuration."
-        )
+        raise UserError(f"--set {key.strip()} leads into a value, not a section: see the keys of the configuration.")
     node[parts[-1]] = value
 
 

@@ -59,9 +59,7 @@ RECIPES = {
     for recipe in (
         Recipe("cellsort-a", (0.5, 0.5, 1 / 3, 0.2, 4 / 15), 0.1, 60.0, mcs=1000),
         Recipe("cellsort-b", (2.5, 1.0, 1.0, 4.5, 1.0), 0.5, 60.0, mcs=3000),
-        Recipe(
-            "elongation", (4.0, 4.0, 3.0, 4.0, 3.0), 0.5, 80.0, 60, 12, 16.0, mcs=1000, length=(0.5, 21.0)
-        ),
+        Recipe("elongation", (4.0, 4.0, 3.0, 4.0, 3.0), 0.5, 80.0, 60, 12, 16.0, mcs=1000, length=(0.5, 21.0)),
         Recipe("cellular-mnist", (6.0, 6.0, 3.0, 6.0, 3.0), 0.974, 100.0, mcs=400, samples=1280, field=10.0),
         Recipe("bipolar", (8.0, 8.0, 4.0, 8.0, 4.0), 1.0, 150.0, 125, 40, 35.0, 2.0, 2000, 1000, field=0.15),
     )
@@ -101,9 +99,7 @@ def generate(
     """Independent chains from scattered cells, one snapshot of each at its end; the same for any number of threads."""
     wanted, steps = samples or recipe.samples, mcs or recipe.mcs
     if wanted < 1 or steps < 1:
-        raise UserError(
-            f"{wanted} samples of {steps} Monte Carlo steps were asked for: give at least one of each."
-        )
+        raise UserError(f"{wanted} samples of {steps} Monte Carlo steps were asked for: give at least one of each.")
     make_chain = _chain_maker(recipe)
     done: list[CellState] = []
     labels: list[int] = []
@@ -111,13 +107,9 @@ def generate(
         numbers = range(start, min(start + 4 * threads, wanted))
         made = [make_chain(np.random.default_rng([seed, number])) for number in numbers]
         # A chain's seed follows from its number alone: neither batches nor threads change the data.
-        seeds = [
-            int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0]) for number in numbers
-        ]
+        seeds = [int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0]) for number in numbers]
         chains = [chain for chain, _ in made]
-        engine_module().run_chains(
-            chains, steps, recipe.temperature, seeds, threads=threads, boundary_only=True
-        )
+        engine_module().run_chains(chains, steps, recipe.temperature, seeds, threads=threads, boundary_only=True)
         done += [CellState(chain.ids, chain.types) for chain in chains]
         labels += [label for _, label in made]
         if progress is not None:
@@ -161,14 +153,10 @@ def _model(recipe: Recipe, external: tuple[NDArray[np.float64], NDArray[np.float
     length = None
     if recipe.length is not None:
         length = ([0.0, 0.0, recipe.length[0]], [0.0, 0.0, recipe.length[1]])
-    return generator_model(
-        TYPE_NAMES, recipe.contact, recipe.strength, recipe.target, length=length, external=external
-    )
+    return generator_model(TYPE_NAMES, recipe.contact, recipe.strength, recipe.target, length=length, external=external)
 
 
-def _bipolar_chain(
-    recipe: Recipe, start: Callable[[Any, np.random.Generator], Any], rng: np.random.Generator
-) -> Any:
+def _bipolar_chain(recipe: Recipe, start: Callable[[Any, np.random.Generator], Any], rng: np.random.Generator) -> Any:
     """Type-2 cells are drawn, each by its own constant force, to one of two poles on a random axis through the middle.
 
     The potential of a pole is the distance to it; type 1 feels none.
@@ -209,12 +197,6 @@ def digit_potential(image: NDArray[np.uint8], side: int) -> NDArray[np.float64]:
 def distance_to(mask: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Euclidean distance of every site to the nearest one of the mask: small images, all pairs."""
     if not mask.any():
-        raise UserError(
-            "A digit without a bright pixel was found, but a potential needs one: leave the image out."
-        )
+        raise UserError("A digit without a bright pixel was found, but a potential needs one: leave the image out.")
     sites = np.argwhere(np.ones_like(mask))
-    return (
-        np.sqrt(((sites[:, None] - np.argwhere(mask)[None]) ** 2).sum(2).min(1))
-        .reshape(mask.shape)
-        .astype(float)
-    )
+    return np.sqrt(((sites[:, None] - np.argwhere(mask)[None]) ** 2).sum(2).min(1)).reshape(mask.shape).astype(float)

@@ -42,9 +42,7 @@ def sample_from_mixed(
         sampler = ExactChains(temperature, threads, staged=staged, trades=trades)
         ids, _ = sampler.advance(hamiltonian, ids, types, steps, chain_seed)
     else:
-        ids, _ = ParallelSampler(temperature).advance(
-            hamiltonian, ids, types, BOUNDARY_SHARE * steps, chain_seed
-        )
+        ids, _ = ParallelSampler(temperature).advance(hamiltonian, ids, types, BOUNDARY_SHARE * steps, chain_seed)
     provenance: dict[str, Any] = {"sampled from": hamiltonian.architecture, "mcs": steps, "seed": seed}
     if trades:
         provenance["trades"] = trades

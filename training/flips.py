@@ -57,9 +57,7 @@ def flip_features(
     return FlipFeatures(contact.view(batch, count, kinds, kinds), volume)
 
 
-def flip_deltas(
-    hamiltonian: Hamiltonian, ids: Tensor, types: Tensor, sites: Tensor, new_ids: Tensor
-) -> Tensor:
+def flip_deltas(hamiltonian: Hamiltonian, ids: Tensor, types: Tensor, sites: Tensor, new_ids: Tensor) -> Tensor:
     """ΔH `[B, n]` float64 of independent flips: analytic terms from the flip's neighbourhood, a network from copies."""
     total = torch.zeros(sites.shape, dtype=torch.float64, device=ids.device)
     symbolic = hamiltonian.symbolic
@@ -84,9 +82,7 @@ def flip_deltas(
     return total
 
 
-def _network_deltas(
-    hamiltonian: Hamiltonian, ids: Tensor, types: Tensor, sites: Tensor, new_ids: Tensor
-) -> Tensor:
+def _network_deltas(hamiltonian: Hamiltonian, ids: Tensor, types: Tensor, sites: Tensor, new_ids: Tensor) -> Tensor:
     assert hamiltonian.network is not None
     assert hamiltonian.network_weight is not None
     batch, count = sites.shape

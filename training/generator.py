@@ -17,9 +17,7 @@ def engine_module() -> Any:
     try:
         from neuralcpm_bridge import _engine
     except ImportError:
-        raise UserError(
-            "The engine is not built into this installation: reinstall neuralcpm-bridge."
-        ) from None
+        raise UserError("The engine is not built into this installation: reinstall neuralcpm-bridge.") from None
     return _engine
 
 

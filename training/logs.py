@@ -43,9 +43,7 @@ class RunLog:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise UserError(
-                    f"{folder} cannot be made ({error.strerror}): choose another folder."
-                ) from None
+                raise UserError(f"{folder} cannot be made ({error.strerror}): choose another folder.") from None
             try:
                 self.board = importlib.import_module("torch.utils.tensorboard").SummaryWriter(
                     str(folder / "tensorboard")

@@ -42,9 +42,7 @@ class Moves(NamedTuple):
 class Sampler(Protocol):
     """`sweeps`: Monte Carlo steps (exact) or boundary flips per site (parallel)."""
 
-    def advance(
-        self, hamiltonian: Hamiltonian, ids: Ids, types: Ids, sweeps: float, seed: int
-    ) -> tuple[Ids, Moves]:
+    def advance(self, hamiltonian: Hamiltonian, ids: Ids, types: Ids, sweeps: float, seed: int) -> tuple[Ids, Moves]:
         """ids `[B, H, W]`, types `[B, C]` → later ids; the arguments stay as they are."""
         ...
 
@@ -54,14 +52,10 @@ def chain_seeds(seed: int, count: int) -> list[int]:
     return [int(word) for word in np.random.SeedSequence(seed).generate_state(count, np.uint64)]
 
 
-def run_states(
-    states: list[Any], mcs: int, temperature: float, seed: int, threads: int, **options: Any
-) -> Moves:
+def run_states(states: list[Any], mcs: int, temperature: float, seed: int, threads: int, **options: Any) -> Moves:
     """Advance engine states in place; `options`: `balanced`, `staged`, `trades` of the engine's sweeps."""
     seeds = chain_seeds(seed, len(states))
-    done = engine_module().run_chains(
-        states, mcs, temperature, seeds, threads=threads, boundary_only=True, **options
-    )
+    done = engine_module().run_chains(states, mcs, temperature, seeds, threads=threads, boundary_only=True, **options)
     return Moves(sum(one["proposals"] for one in done), sum(one["accepted"] for one in done))
 
 
@@ -81,9 +75,7 @@ class ExactChains:
     staged: bool = False
     trades: int = 0
 
-    def advance(
-        self, hamiltonian: Hamiltonian, ids: Ids, types: Ids, sweeps: float, seed: int
-    ) -> tuple[Ids, Moves]:
+    def advance(self, hamiltonian: Hamiltonian, ids: Ids, types: Ids, sweeps: float, seed: int) -> tuple[Ids, Moves]:
         model = engine_model(hamiltonian)
         state = engine_module().State
         states = [
@@ -109,9 +101,7 @@ class ParallelSampler:
     temperature: float = 1.0
     flips: int = 50
 
-    def advance(
-        self, hamiltonian: Hamiltonian, ids: Ids, types: Ids, sweeps: float, seed: int
-    ) -> tuple[Ids, Moves]:
+    def advance(self, hamiltonian: Hamiltonian, ids: Ids, types: Ids, sweeps: float, seed: int) -> tuple[Ids, Moves]:
         device = next(hamiltonian.parameters()).device
         generator = torch.Generator(device).manual_seed(seed % 2**63)
         lattice = torch.from_numpy(ids).long().to(device)

@@ -236,11 +236,7 @@ class Trainer:
         self.suspicious = self.suspicious + 1 if wild else 0
         if finite and self.suspicious < PATIENCE:
             return
-        kept = (
-            f"the weights of the last checkpoint are kept in {self.folder}"
-            if self.folder
-            else "nothing was written"
-        )
+        kept = f"the weights of the last checkpoint are kept in {self.folder}" if self.folder else "nothing was written"
         raise TrainingDiverged(
             f"Training diverged at step {self.step} (loss {loss.item():.3g}, gap {mean_gap:.3g}, acceptance "
             f"{self.acceptance:.2%}): {kept}; lower optimizer.lr, clip gradients or freeze the symbolic part."
@@ -264,8 +260,7 @@ class Trainer:
             tensors = {f"model.{key}": value for key, value in self.hamiltonian.state_dict().items()}
             tensors |= {f"averaged.{key}": value for key, value in self.averaged.items()}
             tensors |= {
-                f"optimizer.{key}": value
-                for key, value in checkpoints.optimizer_tensors(self.optimizer).items()
+                f"optimizer.{key}": value for key, value in checkpoints.optimizer_tensors(self.optimizer).items()
             }
             header = {
                 "step": self.step,
@@ -313,9 +308,7 @@ def split(snapshots: Snapshots, holdout: float, seed: int) -> tuple[Snapshots, S
     count = min(round(holdout * len(snapshots)), len(snapshots) - 1)
 
     def part(which: np.ndarray) -> Snapshots:
-        arrays = {
-            key: value[which] for key, value in snapshots.arrays.items() if len(value) == len(snapshots)
-        }
+        arrays = {key: value[which] for key, value in snapshots.arrays.items() if len(value) == len(snapshots)}
         return Snapshots(
             snapshots.ids[which],
             snapshots.types[which],

@@ -49,9 +49,7 @@ def fit_analytic(
     wanted = target if target is not None else mean_volume(snapshots)
     features = _all_features(snapshots, kinds, wanted, seed) / temperature
     if not len(features):
-        raise UserError(
-            "No state of the data set has a boundary between cells, so no energy can be learned from it."
-        )
+        raise UserError("No state of the data set has a boundary between cells, so no energy can be learned from it.")
     pairs = [(a, b) for a in range(kinds) for b in range(max(a, 1), kinds)]
     seen = np.abs(features).sum(axis=0) > 0
     weights = np.zeros(features.shape[1])
@@ -85,9 +83,7 @@ def _all_features(snapshots: Snapshots, kinds: int, target: float, seed: int) ->
         found = flip_features(ids, types, site[None], new_ids[None], targets, periodic)
         contact = (found.contact + found.contact.transpose(2, 3))[0] / 4
         columns = [
-            contact[:, a, b] if a != b else contact[:, a, b] / 2
-            for a in range(kinds)
-            for b in range(max(a, 1), kinds)
+            contact[:, a, b] if a != b else contact[:, a, b] / 2 for a in range(kinds) for b in range(max(a, 1), kinds)
         ]
         parts.append(torch.stack([*columns, found.volume[0].sum(1)], dim=1).numpy())
     return np.concatenate(parts) if parts else np.zeros((0, kinds * (kinds + 1) // 2))

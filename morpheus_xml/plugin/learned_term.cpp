@@ -41,8 +41,9 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const std::string& tex
     if (entry.empty()) continue;
     const std::size_t equals = entry.find('=');
     if (equals == std::string::npos)
-      throw std::runtime_error("The entry '" + entry + "' of types was not understood: write "
-          "types=\"ct1=A;ct2=B\", Morpheus' name first.");
+      throw std::runtime_error("The entry '" + entry +
+                               "' of types was not understood: write "
+                               "types=\"ct1=A;ct2=B\", Morpheus' name first.");
     pairs.emplace_back(trimmed(entry.substr(0, equals)), trimmed(entry.substr(equals + 1)));
   }
   return pairs;
@@ -62,8 +63,9 @@ std::shared_ptr<LearnedTerm> LearnedTerm::join(const Settings& settings) {
     term->load();
     terms()[settings.model] = term;
   } else if (!(term->settings_ == settings)) {
-    throw std::runtime_error("The NeuralHamiltonian elements of " + settings.model + " differ in their "
-        "attributes, but they are one energy: write the same element into every CellType.");
+    throw std::runtime_error("The NeuralHamiltonian elements of " + settings.model +
+                             " differ in their "
+                             "attributes, but they are one energy: write the same element into every CellType.");
   }
   return term;
 }
@@ -80,7 +82,8 @@ LearnedTerm::~LearnedTerm() {
 
 void LearnedTerm::load() {
   if (settings_.term != "neural" && settings_.term != "full")
-    throw std::runtime_error("The term is '" + settings_.term + "', but 'neural' (the network only) or 'full' is expected.");
+    throw std::runtime_error("The term is '" + settings_.term +
+                             "', but 'neural' (the network only) or 'full' is expected.");
   std::vector<std::string> candidates;
   if (!settings_.library.empty()) candidates.push_back(settings_.library);
   if (const char* named = std::getenv("NEURALCPM_LIBRARY")) candidates.push_back(named);
@@ -99,10 +102,12 @@ void LearnedTerm::load() {
 void LearnedTerm::check_lattice() const {
   const Lattice& lattice = SIM::lattice();
   if (lattice.getStructure() != Lattice::square)
-    throw std::runtime_error("The lattice is not square and two-dimensional, but the learned energy is defined "
+    throw std::runtime_error(
+        "The lattice is not square and two-dimensional, but the learned energy is defined "
         "on such a lattice only: use class=\"square\".");
   if (lattice.getDomain().domainType() != Domain::none)
-    throw std::runtime_error("The lattice has a domain, but the learned energy is defined on a full rectangle "
+    throw std::runtime_error(
+        "The lattice has a domain, but the learned energy is defined on a full rectangle "
         "only: remove the Domain.");
   std::int32_t periodic = 0;
   library_->check(library_->is_periodic(model_, &periodic));
@@ -127,11 +132,14 @@ void LearnedTerm::match_types() {
   std::map<std::string, std::int32_t> named;
   for (const auto& pair : pairs_of(settings_.types)) {
     if (!celltypes.count(pair.first))
-      throw std::runtime_error("types names the cell type '" + pair.first + "', which this model does not have: "
-          "name one of its CellTypes before '='.");
+      throw std::runtime_error("types names the cell type '" + pair.first +
+                               "', which this model does not have: "
+                               "name one of its CellTypes before '='.");
     if (!known.count(pair.second))
-      throw std::runtime_error("types maps '" + pair.first + "' to '" + pair.second + "', but the learned model "
-          "knows " + names + ": use one of these behind '='.");
+      throw std::runtime_error("types maps '" + pair.first + "' to '" + pair.second +
+                               "', but the learned model "
+                               "knows " +
+                               names + ": use one of these behind '='.");
     named[pair.first] = known[pair.second];
   }
   for (const auto& entry : CPM::getCellTypes()) {
@@ -141,8 +149,11 @@ void LearnedTerm::match_types() {
     if (!celltype->isMedium()) {
       if (named.count(name)) type = named[name];
       else if (known.count(name)) type = known[name];
-      else throw std::runtime_error("The cell type '" + name + "' is not known to the learned model, which "
-          "knows " + names + ": map it in types=\"" + name + "=…\".");
+      else
+        throw std::runtime_error("The cell type '" + name +
+                                 "' is not known to the learned model, which "
+                                 "knows " +
+                                 names + ": map it in types=\"" + name + "=…\".");
     }
     type_of_celltype_.push_back(type);
   }
@@ -161,9 +172,12 @@ double LearnedTerm::delta(const CPM::Update& update) {
   const VINT& at = update.focus().pos();
   double delta = 0.0;
   if (now != then) library_->check(library_->delta(state_, at.y, at.x, then, &delta));
-  if (std::isnan(delta)) throw std::runtime_error("The learned energy became undefined (not a number): the "
-      "model file is unusable, train it again.");
-  if (log_.is_open()) log_ << "d " << at.x << ' ' << at.y << ' ' << update.focusStateAfter().cell_id << ' ' << delta << '\n';
+  if (std::isnan(delta))
+    throw std::runtime_error(
+        "The learned energy became undefined (not a number): the "
+        "model file is unusable, train it again.");
+  if (log_.is_open())
+    log_ << "d " << at.x << ' ' << at.y << ' ' << update.focusStateAfter().cell_id << ' ' << delta << '\n';
   return delta;
 }
 
@@ -181,8 +195,9 @@ void LearnedTerm::synchronise() {
     for (const auto& entry : CPM::getCellTypes()) {
       const auto celltype = entry.lock();
       if (!celltype->isMedium() && !carriers_[celltype->getID()])
-        throw std::runtime_error("The cell type '" + celltype->getName() + "' has no NeuralHamiltonian, but the "
-            "energy needs to follow all cells: write the same element into every CellType.");
+        throw std::runtime_error("The cell type '" + celltype->getName() +
+                                 "' has no NeuralHamiltonian, but the "
+                                 "energy needs to follow all cells: write the same element into every CellType.");
     }
     rebuild();
     open_log();
@@ -217,7 +232,8 @@ ncpm_state* LearnedTerm::create() {
   for (int y = 0; y < height_; ++y)
     for (int x = 0; x < width_; ++x) ids[std::size_t(y) * width_ + x] = slot(CPM::getNode(VINT(x, y, 0)).cell_id);
   const ncpm_options options = {settings_.term == "neural" ? NCPM_TERM_NEURAL : NCPM_TERM_FULL, 0};
-  ncpm_state* state = library_->create(model_, height_, width_, ids.data(), std::int32_t(types_.size()), types_.data(), &options);
+  ncpm_state* state =
+      library_->create(model_, height_, width_, ids.data(), std::int32_t(types_.size()), types_.data(), &options);
   if (!state) throw std::runtime_error(library_->last_error());
   return state;
 }
@@ -256,8 +272,11 @@ void LearnedTerm::compare() {
   largest_difference_ = std::max(largest_difference_, difference);
   ++comparisons_;
   if (ids != expected || !(difference <= 1e-4 + 1e-5 * std::abs(recomputed)))
-    throw std::runtime_error("The learned energy " + std::to_string(kept) + " no longer agrees with the lattice, whose "
-        "energy is " + std::to_string(recomputed) + ": this is a fault of the plugin, please report it with the model.");
+    throw std::runtime_error("The learned energy " + std::to_string(kept) +
+                             " no longer agrees with the lattice, whose "
+                             "energy is " +
+                             std::to_string(recomputed) +
+                             ": this is a fault of the plugin, please report it with the model.");
 }
 
 double LearnedTerm::energy(ncpm_state* state) const {

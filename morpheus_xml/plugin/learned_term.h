@@ -44,12 +44,12 @@ class LearnedTerm {
   void match_types();
   void check_lattice() const;
 
-  void synchronise();                    // before a delta: first of all, then once per Monte Carlo step
-  void rebuild();                        // everything from Morpheus' lattice
-  void follow_cells();                   // type changes and deaths, which notify nobody
-  void compare();                        // against an energy computed from scratch
+  void synchronise();   // before a delta: first of all, then once per Monte Carlo step
+  void rebuild();       // everything from Morpheus' lattice
+  void follow_cells();  // type changes and deaths, which notify nobody
+  void compare();       // against an energy computed from scratch
   double energy(ncpm_state* state) const;
-  ncpm_state* create();                  // a state of Morpheus' lattice
+  ncpm_state* create();  // a state of Morpheus' lattice
   void open_log();
 
   std::int32_t slot(CPM::CELL_ID cell);  // gives one to a new cell

@@ -50,13 +50,17 @@ NcpmLibrary::NcpmLibrary(const std::vector<std::string>& candidates) {
     reasons += (reasons.empty() ? "" : "; ") + open_error();
   }
   if (!handle_)
-    throw std::runtime_error("The engine's library was not found (" + reasons + "): name it in the attribute library=\"…/" +
-        file_name() + "\", in the environment variable NEURALCPM_LIBRARY, or put it beside the model file.");
+    throw std::runtime_error("The engine's library was not found (" + reasons +
+                             "): name it in the attribute library=\"…/" + file_name() +
+                             "\", in the environment variable NEURALCPM_LIBRARY, or put it beside the model file.");
   bind(abi_version, "ncpm_abi_version");
   if (abi_version() != NCPM_ABI_VERSION)
-    throw std::runtime_error(path_ + " speaks version " + std::to_string(abi_version()) + " of the engine's interface, but "
-        "this plugin was built for version " + std::to_string(NCPM_ABI_VERSION) + ": build the plugin and the library "
-        "from one release.");
+    throw std::runtime_error(path_ + " speaks version " + std::to_string(abi_version()) +
+                             " of the engine's interface, but "
+                             "this plugin was built for version " +
+                             std::to_string(NCPM_ABI_VERSION) +
+                             ": build the plugin and the library "
+                             "from one release.");
   bind(last_error, "ncpm_last_error");
   bind(load, "ncpm_load");
   bind(free_model, "ncpm_free_model");

@@ -27,8 +27,10 @@ NeuralHamiltonian::NeuralHamiltonian() {
 void NeuralHamiltonian::init(const Scope* scope) {
   CPM_Energy::init(scope);
   if (weight.granularity() != Granularity::Global)
-    throw MorpheusException("The weight of NeuralHamiltonian differs from place to place or cell to cell, but "
-        "it must be one number for all: use a global symbol.", stored_node);
+    throw MorpheusException(
+        "The weight of NeuralHamiltonian differs from place to place or cell to cell, but "
+        "it must be one number for all: use a global symbol.",
+        stored_node);
   LearnedTerm::Settings settings;
   settings.model = model();
   settings.types = types.isDefined() ? types() : "";

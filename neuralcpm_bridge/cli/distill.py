@@ -49,9 +49,7 @@ def distill(
     runs = tuple(sorted({*(run for run in RUNS if run < steps), *([steps] if steps else [])}))
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("ΔH of pixel copies", total=1.0)
-        samples = sample_flips(
-            artifact, snapshots, flips, seed, runs, lambda share: bar.update(task, completed=share)
-        )
+        samples = sample_flips(artifact, snapshots, flips, seed, runs, lambda share: bar.update(task, completed=share))
     result = distill(samples, artifact.metadata, simple=simple)
     write_distilled(result, artifact, output)
     if as_json:

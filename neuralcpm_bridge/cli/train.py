@@ -34,9 +34,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random number.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads.", show_default="all cores")]
 Samples = Annotated[int | None, typer.Option(min=1, help="States to draw.", show_default="the paper's")]
-Mcs = Annotated[
-    int | None, typer.Option(min=1, help="Monte Carlo steps per state.", show_default="as the recipe says")
-]
+Mcs = Annotated[int | None, typer.Option(min=1, help="Monte Carlo steps per state.", show_default="as the recipe says")]
 
 
 @contextmanager
@@ -58,17 +56,13 @@ def train(
         Path | None,
         typer.Option("--output", "-o", metavar="RUN", help="Folder of the run; continued if it exists."),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Data set (.npz) in place of the configuration's.")
-    ] = None,
+    data: Annotated[Path | None, typer.Option(help="Data set (.npz) in place of the configuration's.")] = None,
     override: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change one entry, e.g. optimizer.lr=0.01."),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed in place of the configuration's.")] = None,
-    example: Annotated[
-        bool, typer.Option("--example", help="Print a commented configuration and stop.")
-    ] = False,
+    example: Annotated[bool, typer.Option("--example", help="Print a commented configuration and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Train a Hamiltonian on a data set; a run that was interrupted continues where its last checkpoint is."""
@@ -108,9 +102,7 @@ def train(
     if as_json:
         print(json.dumps(summary))
         return
-    print(
-        f"Trained {summary['steps']} steps in {trainer.seconds:.0f} s; next: neuralcpm export {output} -o model.onnx"
-    )
+    print(f"Trained {summary['steps']} steps in {trainer.seconds:.0f} s; next: neuralcpm export {output} -o model.onnx")
 
 
 def export(
@@ -216,9 +208,7 @@ def reproduce(
     if as_json:
         print(json.dumps(results))
         return
-    print_columns(
-        f"{name} ({scale.value}, seed {seed})", {k: v for k, v in results.items() if isinstance(v, dict)}
-    )
+    print_columns(f"{name} ({scale.value}, seed {seed})", {k: v for k, v in results.items() if isinstance(v, dict)})
     print(", ".join(f"{key} {value:.4g}" for key, value in results.items() if isinstance(value, float)))
 
 
@@ -259,9 +249,7 @@ def data_elongation(
     _generate("elongation", output, samples, mcs, seed, threads)
 
 
-def _generate(
-    name: str, output: Path, samples: int | None, mcs: int | None, seed: int, threads: int | None
-) -> None:
+def _generate(name: str, output: Path, samples: int | None, mcs: int | None, seed: int, threads: int | None) -> None:
     from training.datasets import RECIPES, generate
 
     recipe: Recipe = RECIPES[name]
@@ -270,9 +258,7 @@ def _generate(
             recipe, samples=samples, mcs=mcs, seed=seed, threads=threads or usable_cores(), progress=progress
         )
     snapshots.save(output)
-    print(
-        f"Wrote {output}: {len(snapshots)} states of {snapshots.ids.shape[1]}×{snapshots.ids.shape[2]} sites."
-    )
+    print(f"Wrote {output}: {len(snapshots)} states of {snapshots.ids.shape[1]}×{snapshots.ids.shape[2]} sites.")
 
 
 # -- what is shown ---------------------------------------------------------------------------------------------------
@@ -283,9 +269,7 @@ def state_progress(total: int) -> Iterator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
-    with Progress(
-        BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)
-    ) as bar:
+    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
         task = bar.add_task("", total=total)
         yield lambda done, _: bar.update(task, completed=done)
 

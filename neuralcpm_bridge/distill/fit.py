@@ -193,9 +193,7 @@ def _volumes(
     return None, None, VolumeFunction(problem.center, problem.low, problem.high, powers, stiffness)
 
 
-def _name(
-    result: Distilled, problem: Problem, design: dict[Column, NDArray[np.float64]], meta: Metadata
-) -> None:
+def _name(result: Distilled, problem: Problem, design: dict[Column, NDArray[np.float64]], meta: Metadata) -> None:
     """Values and shares by the names a reader knows; the volume's share stands with its strength."""
     names = meta.types
     truth = problem.deltas - problem.deltas.mean()

@@ -103,10 +103,7 @@ def tick_texts(ticks: NDArray[np.float64]) -> list[str]:
     """Ticks as short as they can be told apart."""
     step, largest = ticks[1] - ticks[0], np.abs(ticks).max()
     if largest >= 1e5 or step < 1e-4:
-        return [
-            f"{value:.10g}" if value == 0 else np.format_float_scientific(value, 2, trim="-")
-            for value in ticks
-        ]
+        return [f"{value:.10g}" if value == 0 else np.format_float_scientific(value, 2, trim="-") for value in ticks]
     decimals = max(0, -int(np.floor(np.log10(step) + 1e-9)))
     return [f"{value:.{decimals}f}" for value in ticks + 0.0]
 

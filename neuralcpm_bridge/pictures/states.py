@@ -29,9 +29,7 @@ def state_image(state: CellState, scale: int = 4) -> NDArray[np.uint8]:
     picture = colours[state.type_map].repeat(scale, axis=0).repeat(scale, axis=1)
     ids = state.ids.repeat(scale, axis=0).repeat(scale, axis=1)
     thickness = max(1, round(0.35 * scale))
-    before = (
-        thickness // 2
-    )  # pixels of the line above (left of) the border; the rest lies below (right of) it
+    before = thickness // 2  # pixels of the line above (left of) the border; the rest lies below (right of) it
     line = np.zeros(ids.shape, dtype=bool)
     below, right = ids[1:] != ids[:-1], ids[:, 1:] != ids[:, :-1]
     for shift in range(-before, thickness - before):

@@ -6,12 +6,12 @@
 
 #include "ncpm.h"
 
-#define CHECK(condition)                                                                             \
-  do {                                                                                               \
-    if (!(condition)) {                                                                              \
-      fprintf(stderr, "line %d: %s (last error: %s)\n", __LINE__, #condition, ncpm_last_error());    \
-      exit(1);                                                                                       \
-    }                                                                                                \
+#define CHECK(condition)                                                                          \
+  do {                                                                                            \
+    if (!(condition)) {                                                                           \
+      fprintf(stderr, "line %d: %s (last error: %s)\n", __LINE__, #condition, ncpm_last_error()); \
+      exit(1);                                                                                    \
+    }                                                                                             \
   } while (0)
 
 enum { H = 12, W = 14 };

@@ -102,9 +102,7 @@ def test_mistakes_are_named(folder: Path) -> None:
         call("train")
 
 
-def test_a_full_disk_is_one_sentence_and_leaves_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_is_one_sentence_and_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.safetensors"
     checkpoint.save(path, checkpoint.Checkpoint({}, {"step": 1}))
 

@@ -31,9 +31,7 @@ def small_network(boundary: Boundary = "periodic") -> Hamiltonian:
     return closure
 
 
-def sampled(
-    sampler: ExactChains | ParallelSampler, hamiltonian: Hamiltonian, world: Enumeration
-) -> np.ndarray:
+def sampled(sampler: ExactChains | ParallelSampler, hamiltonian: Hamiltonian, world: Enumeration) -> np.ndarray:
     """Counts of every state over chains and rounds, after a warm-up."""
     rng = np.random.default_rng(0)
     ids = world.states[rng.integers(len(world.states), size=CHAINS)].reshape(-1, *world.shape)

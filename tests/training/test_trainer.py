@@ -45,9 +45,7 @@ def test_an_interrupted_run_ends_with_the_same_weights(tmp_path: Path, data: Sna
     Trainer(config, data, tmp_path / "parts").run()
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
     rows = [list(csv.reader((tmp_path / run / "metrics.csv").open())) for run in ("whole", "parts")]
-    assert (
-        [row[0] for row in rows[0]] == [row[0] for row in rows[1]] == ["step", "2", "4", "6", "8", "10", "12"]
-    )
+    assert [row[0] for row in rows[0]] == [row[0] for row in rows[1]] == ["step", "2", "4", "6", "8", "10", "12"]
 
 
 def test_a_killed_run_ends_with_the_same_weights(tmp_path: Path, data: Snapshots) -> None:

@@ -44,9 +44,7 @@ def test_flip_differences_equal_differences_of_full_energies() -> None:
                     changed = ids[state].clone().flatten()
                     changed[sites[state, flip]] = new_ids[state, flip]
                     after = hamiltonian(changed.view(1, 24, 24), types[state : state + 1]).total
-                    assert found[state, flip].item() == pytest.approx(
-                        (after - before[state]).item(), abs=1e-9
-                    )
+                    assert found[state, flip].item() == pytest.approx((after - before[state]).item(), abs=1e-9)
 
 
 def test_generated_data_depend_on_the_seed_and_not_on_threads() -> None:

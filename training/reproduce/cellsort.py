@@ -67,8 +67,6 @@ def run(name: str, setting: Setting) -> dict[str, Any]:
         "evaluations_per_s": trainer.evaluations / trainer.seconds,
         "seed": setting.seed,
     }
-    draw_curves(
-        setting.run_folder("run"), list(truth), "parameters.png", truth, f"{name}, seed {setting.seed}"
-    )
+    draw_curves(setting.run_folder("run"), list(truth), "parameters.png", truth, f"{name}, seed {setting.seed}")
     setting.keep(results)
     return results

@@ -45,9 +45,7 @@ class Setting:
         def progress(done: int, total: int) -> None:
             self.tell(f"data: {done} of {total} states")
 
-        snapshots = generate(
-            recipe, samples=samples, mcs=mcs, seed=self.seed, threads=self.threads, progress=progress
-        )
+        snapshots = generate(recipe, samples=samples, mcs=mcs, seed=self.seed, threads=self.threads, progress=progress)
         if path is not None:
             snapshots.save(path)
         return snapshots

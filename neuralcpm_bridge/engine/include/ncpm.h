@@ -46,8 +46,8 @@ extern "C" {
 
 /* Results. */
 #define NCPM_OK 0
-#define NCPM_ERROR 1   /* see ncpm_last_error() */
-#define NCPM_HANDLE 2  /* the handle is null, of another kind, or was freed */
+#define NCPM_ERROR 1  /* see ncpm_last_error() */
+#define NCPM_HANDLE 2 /* the handle is null, of another kind, or was freed */
 
 /* Parts of the energy that ncpm_delta and ncpm_sweep go by. */
 #define NCPM_TERM_FULL 0

@@ -51,9 +51,7 @@ std::string read_file(const std::string& path) {
   throw Error("The file '" + path + "' cannot be used, " + why + ": export the model again.");
 }
 
-bool is_weight(std::string_view name) {
-  return name.substr(0, 9) == "symbolic." || name.substr(0, 7) == "neural.";
-}
+bool is_weight(std::string_view name) { return name.substr(0, 9) == "symbolic." || name.substr(0, 7) == "neural."; }
 
 template <typename Number>
 std::vector<Number> numbers(std::string_view raw) {

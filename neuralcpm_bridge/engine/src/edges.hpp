@@ -29,9 +29,9 @@ class Edges {
 
   void change(int site, std::uint8_t mask, int by);  // the mask's number of directions changes `by` that much
 
-  std::uint8_t directions_;                       // the allowed ones, bit k for kMoore[k]
-  std::vector<std::uint8_t> mask_;                // per site, the directions to another cell
-  std::vector<std::vector<std::int32_t>> sums_;   // of words of 8 sites, then of 16 sums of the level before
+  std::uint8_t directions_;                      // the allowed ones, bit k for kMoore[k]
+  std::vector<std::uint8_t> mask_;               // per site, the directions to another cell
+  std::vector<std::vector<std::int32_t>> sums_;  // of words of 8 sites, then of 16 sums of the level before
   std::int64_t count_ = 0;
 };
 

@@ -19,8 +19,7 @@ struct GuardedState {
   // Never waits: two threads on one state is a mistake of the caller, and waiting could deadlock an interpreter.
   std::unique_lock<std::mutex> claim() {
     std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
-    if (!lock)
-      throw Error("This state is in use by another thread: wait for it, or give every thread its own state.");
+    if (!lock) throw Error("This state is in use by another thread: wait for it, or give every thread its own state.");
     return lock;
   }
 };

@@ -54,8 +54,15 @@ class Parser {
         value.kind = Value::Kind::String;
         value.text = parse_string();
         return value;
-      case 't': word("true"); value.kind = Value::Kind::Bool; value.boolean = true; return value;
-      case 'f': word("false"); value.kind = Value::Kind::Bool; return value;
+      case 't':
+        word("true");
+        value.kind = Value::Kind::Bool;
+        value.boolean = true;
+        return value;
+      case 'f':
+        word("false");
+        value.kind = Value::Kind::Bool;
+        return value;
       case 'n': word("null"); return value;
       default: return parse_number();
     }
@@ -103,7 +110,8 @@ class Parser {
     if (peek() == '-') ++at_;
     if (!digit()) fail("no value");
     if (peek() == '0') ++at_;
-    else while (digit()) ++at_;
+    else
+      while (digit()) ++at_;
     if (peek() == '.') {
       ++at_;
       if (!digit()) fail("an incomplete number");
@@ -159,7 +167,9 @@ class Parser {
       const char escape = peek();
       ++at_;
       switch (escape) {
-        case '"': case '\\': case '/': out += escape; break;
+        case '"':
+        case '\\':
+        case '/': out += escape; break;
         case 'b': out += '\b'; break;
         case 'f': out += '\f'; break;
         case 'n': out += '\n'; break;

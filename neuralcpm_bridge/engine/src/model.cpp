@@ -202,8 +202,7 @@ void check_values(const Weights& weights) {
 
 const Tensor& Model::weight(const std::string& key) const {
   const auto found = weights.find(key);
-  if (found == weights.end())
-    throw Error("The weight '" + key + "' is missing from the model: export it again.");
+  if (found == weights.end()) throw Error("The weight '" + key + "' is missing from the model: export it again.");
   return found->second;
 }
 

@@ -39,8 +39,7 @@ class NeuralTerm {
   //   sites: every site whose id or whose type changed, ascending
   //   cells: every id that gained or lost pixels, changed type (-1 included) or is new, ascending
   // Updates where the change reaches, or rebuilds.
-  virtual void changed(const Lattice& after, const std::vector<int>& sites,
-                       const std::vector<std::int32_t>& cells) = 0;
+  virtual void changed(const Lattice& after, const std::vector<int>& sites, const std::vector<std::int32_t>& cells) = 0;
 };
 
 // Defined in src/neural/. `model` outlives the term. Throws Error for kinds the engine does not cover

@@ -5,9 +5,7 @@
 namespace ncpm {
 namespace {
 
-[[noreturn]] void damaged() {
-  throw Error("it is truncated, damaged or not an ONNX file");
-}
+[[noreturn]] void damaged() { throw Error("it is truncated, damaged or not an ONNX file"); }
 
 }  // namespace
 
@@ -37,10 +35,22 @@ bool ProtobufReader::next() {
   if (key >> 3 == 0 || key >> 3 > 0x1FFFFFFF) damaged();
   field_ = static_cast<std::uint32_t>(key >> 3);
   switch (key & 7) {
-    case 0: wire_ = Wire::Varint; varint_ = take_varint(rest_); break;
-    case 1: wire_ = Wire::Fixed64; take(8); break;
-    case 2: wire_ = Wire::Bytes; bytes_ = take(take_varint(rest_)); break;
-    case 5: wire_ = Wire::Fixed32; take(4); break;
+    case 0:
+      wire_ = Wire::Varint;
+      varint_ = take_varint(rest_);
+      break;
+    case 1:
+      wire_ = Wire::Fixed64;
+      take(8);
+      break;
+    case 2:
+      wire_ = Wire::Bytes;
+      bytes_ = take(take_varint(rest_));
+      break;
+    case 5:
+      wire_ = Wire::Fixed32;
+      take(4);
+      break;
     default: damaged();  // groups: unknown to ONNX
   }
   return true;

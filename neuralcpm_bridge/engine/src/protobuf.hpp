@@ -19,8 +19,8 @@ class ProtobufReader {
 
   std::uint32_t field() const { return field_; }
   Wire wire() const { return wire_; }
-  std::uint64_t varint() const;     // the value of a Varint field
-  std::string_view bytes() const;   // the value of a Bytes field: text, raw data or a message
+  std::uint64_t varint() const;    // the value of a Varint field
+  std::string_view bytes() const;  // the value of a Bytes field: text, raw data or a message
 
   // Reads one varint off the front of `data`: packed repeated integers.
   static std::uint64_t take_varint(std::string_view& data);

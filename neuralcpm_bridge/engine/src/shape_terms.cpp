@@ -64,8 +64,8 @@ struct Moments {
 
   Moments with(Offset at, int sign) const {
     const std::int64_t row = at.row, col = at.col;
-    return {n + sign,           y + sign * row,       x + sign * col,
-            yy + sign * row * row, xx + sign * col * col, xy + sign * row * col};
+    return {
+        n + sign, y + sign * row, x + sign * col, yy + sign * row * row, xx + sign * col * col, xy + sign * row * col};
   }
 
   // 4 sqrt(largest eigenvalue of the covariance): for an ellipse, its major axis.

@@ -54,8 +54,8 @@ class State {
   const Lattice& lattice() const { return lattice_; }
   const Model& model() const { return *model_; }
   const StateOptions& options() const { return options_; }
-  int site(std::int64_t row, std::int64_t col) const;     // checked
-  std::int32_t cell(std::int64_t id) const;               // checked: an existing id
+  int site(std::int64_t row, std::int64_t col) const;  // checked
+  std::int32_t cell(std::int64_t id) const;            // checked: an existing id
 
   // The unchecked core of the Metropolis loop: `flip` belongs to this state and really changes an id.
   double delta_unchecked(const Flip& flip);

@@ -14,7 +14,7 @@ namespace ncpm {
 struct Flip {
   int site;
   std::int32_t old_id, new_id;
-  int neighbours;                  // how many Moore neighbours the site has
+  int neighbours;  // how many Moore neighbours the site has
   std::int32_t neighbour_ids[8];
 
   Flip(const Lattice& lattice, int at, std::int32_t id) : site(at), old_id(lattice.ids[at]), new_id(id) {
@@ -33,8 +33,8 @@ class Term {
   virtual double energy(const Lattice& lattice) const = 0;
   virtual double delta(const Lattice& lattice, const Flip& flip) const = 0;
 
-  virtual void rebuild(const Lattice&) {}              // caches from scratch
-  virtual void grow(int /*cells*/) {}                  // there are more ids now
+  virtual void rebuild(const Lattice&) {}                         // caches from scratch
+  virtual void grow(int /*cells*/) {}                             // there are more ids now
   virtual void commit(const Lattice& /*before*/, const Flip&) {}  // called before the lattice changes
 };
 

@@ -183,9 +183,8 @@ int ncpm_free_state(ncpm_state* state) {
 }
 
 int ncpm_reset(ncpm_state* state, const int32_t* ids, int32_t cells, const int32_t* types) {
-  return with_state(state, [&](State& s) {
-    s.reset(copied(ids, s.lattice().sites(), "ids"), copied(types, cells, "types"));
-  });
+  return with_state(state,
+                    [&](State& s) { s.reset(copied(ids, s.lattice().sites(), "ids"), copied(types, cells, "types")); });
 }
 
 int ncpm_energy(ncpm_state* state, double* symbolic, double* neural) {
@@ -249,9 +248,8 @@ int ncpm_sweep(ncpm_state* state, int64_t mcs, double temperature, uint64_t seed
 }
 
 int ncpm_get_ids(ncpm_state* state, int32_t* ids) {
-  return with_state(state, [&](State& s) {
-    std::copy(s.lattice().ids.begin(), s.lattice().ids.end(), given(ids, "ids"));
-  });
+  return with_state(state,
+                    [&](State& s) { std::copy(s.lattice().ids.begin(), s.lattice().ids.end(), given(ids, "ids")); });
 }
 
 int ncpm_get_cell_count(ncpm_state* state, int32_t* cells) {

@@ -93,8 +93,7 @@ void Incremental::convolve(const Pass& pass, const Packed& weights, const float*
   run({in + pass.at(weights.in_stride, rect.y.lo, rect.x.lo), pass.pitch(weights.in_stride), weights.inputs,
        weights.in_stride, out + pass.at(weights.out_stride, rect.y.lo, rect.x.lo), pass.pitch(weights.out_stride),
        weights.out_stride, rows, columns, y.lo - rect.y.lo, y.hi - rect.y.lo, x.lo - rect.x.lo, x.hi - rect.x.lo,
-       weights.weights.data(),
-       bias != nullptr, bias ? bias->data() : nullptr},
+       weights.weights.data(), bias != nullptr, bias ? bias->data() : nullptr},
       weights.outputs);
 }
 

@@ -1,7 +1,7 @@
 // The layer in front of the compact ones, where every proposal reaches all of psi too. Most cells differ from the
-// background in so few sites that one box holds what psi's second convolution reads: the cells go through it in batches,
-// by a matrix product per interpolation point. A cell's box is a function of its extent alone, so that a value is the
-// same whatever led to it. Larger cells, and the medium, are convolved directly.
+// background in so few sites that one box holds what psi's second convolution reads: the cells go through it in
+// batches, by a matrix product per interpolation point. A cell's box is a function of its extent alone, so that a value
+// is the same whatever led to it. Larger cells, and the medium, are convolved directly.
 #include <cstring>
 
 #include "incremental.hpp"

@@ -68,7 +68,7 @@ View view_of(const Cells& cells, const Pass& pass, int id, Field field, const Pa
 
 // The same for the fixed-point sums of layer 0: a flip moves its pixel's contribution between two cells.
 View Incremental::view_fixed(const Pass& pass, const Candidate& cell, Field field, const PixelTable& table,
-                                          const Rect& rect, float* scratch) {
+                             const Rect& rect, float* scratch) {
   const View held = view(pass, cell, field, {}, rect, scratch);
   if (!moved(cell)) return held;
   const int channels = table.channels, pitch = pass.pitch(channels);
@@ -186,8 +186,8 @@ void Incremental::add_cell_skip(const Pass& pass, const Candidate& cell) {
   const Rect &rect = cell.output_rect, own = cell.at.own & rect;
   if (own.empty()) return;
   const int out_pitch = cell.output.pitch;
-  float* out = cell.output.data + std::ptrdiff_t(own.y.lo - rect.y.lo) * out_pitch +
-               (own.x.lo - rect.x.lo) * plan.cell_outputs;
+  float* out =
+      cell.output.data + std::ptrdiff_t(own.y.lo - rect.y.lo) * out_pitch + (own.x.lo - rect.x.lo) * plan.cell_outputs;
   const Window window{own.y.size(), own.x.size() * plan.cell_outputs};
   if (pass.layer == 0) {
     const View skip = view_fixed(pass, cell, kSkip, plan_.cell_skip, own, proposal_.scratch[0].data());
@@ -198,8 +198,8 @@ void Incremental::add_cell_skip(const Pass& pass, const Candidate& cell) {
   const View input = view(pass, cell, kInput, cell.input, own, proposal_.scratch[0].data());
   if (plan.cell_skip.empty()) kernels_.add(window, input.data, input.pitch, out, out_pitch);
   else
-    kernels_.mix_channels({input.data, input.pitch, plan.inputs, padded(plan.inputs), out, out_pitch,
-                           plan.cell_outputs, own.y.size(), own.x.size(), 0, 0, 0, 0, plan.cell_skip.weights.data()});
+    kernels_.mix_channels({input.data, input.pitch, plan.inputs, padded(plan.inputs), out, out_pitch, plan.cell_outputs,
+                           own.y.size(), own.x.size(), 0, 0, 0, 0, plan.cell_skip.weights.data()});
 }
 
 // The layer's output of a cell minus the background's (before pooling), on pooling blocks.

@@ -14,19 +14,17 @@ namespace ncpm::neural {
 
 // Quantities kept per cell, as differences from the background.
 enum Field {
-  kInput,   // h, what the layer receives (layers > 0)
-  kY,       // psi's part of the cell in front of its first SiLU; in layer 0 fixed point, as kSkip and kX
-  kSkip,    // the skip path (layer 0)
-  kX,       // in front of phi's first SiLU
-  kPhi,     // phi
-  kG,       // behind psi's first SiLU (last layer of nh)
+  kInput,  // h, what the layer receives (layers > 0)
+  kY,      // psi's part of the cell in front of its first SiLU; in layer 0 fixed point, as kSkip and kX
+  kSkip,   // the skip path (layer 0)
+  kX,      // in front of phi's first SiLU
+  kPhi,    // phi
+  kG,      // behind psi's first SiLU (last layer of nh)
   kFields
 };
 
 // How many convolutions a quantity is away from the layer's input: so far it reaches beyond the cell's support.
-constexpr int reach_of(Field field) {
-  return field == kPhi ? 2 : (field == kX || field == kY || field == kG ? 1 : 0);
-}
+constexpr int reach_of(Field field) { return field == kPhi ? 2 : (field == kX || field == kY || field == kG ? 1 : 0); }
 
 // Aligned: what tells where a cell of a large tissue keeps its values is read in whole cache lines.
 struct alignas(64) Tile {
@@ -52,7 +50,7 @@ class Cells {
   std::size_t bytes() const { return pool_.bytes(); }  // of all tiles
   void clear();
 
-  Box support(int id) const { return cells_[id].support; }  // blocks with pixels of the cell (hull)
+  Box support(int id) const { return cells_[id].support; }           // blocks with pixels of the cell (hull)
   bool has_tiles(int id) const { return !cells_[id].room.empty(); }  // not before it had its first pixel
   int channels(int layer, Field field) const { return channels_[layer][field]; }
   const Tile& tile(int id, int layer) const { return tiles_[id * grids_.size() + layer]; }
@@ -80,7 +78,7 @@ class Cells {
   struct alignas(64) Cell {
     Box support, room;
     std::vector<std::int32_t> rows, columns;  // pixels per row and column of blocks in `room`
-    float* memory = nullptr;  // of all its tiles, from the pool
+    float* memory = nullptr;                  // of all its tiles, from the pool
     std::size_t floats = 0;
   };
 

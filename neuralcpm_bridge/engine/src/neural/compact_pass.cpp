@@ -1,5 +1,5 @@
-// Layers whose grid is one Winograd tile: every proposal recomputes them as a whole, for the background and all cells. A
-// cell then differs from the background everywhere, if only by rounding, so its support is the whole grid, always.
+// Layers whose grid is one Winograd tile: every proposal recomputes them as a whole, for the background and all cells.
+// A cell then differs from the background everywhere, if only by rounding, so its support is the whole grid, always.
 //
 // They go through a convolution in batches, a matrix product per interpolation point. Between two convolutions an image
 // stays in the core's own cache: what is not needed later is never written elsewhere.

@@ -133,8 +133,8 @@ struct BlockTable {
   template <int Rows, int Columns, int Left, int Right>
   void fill_skips() {
     // Rare strides read the zeros.
-    kernel[Rows - 1][Columns - 1][Left][Right] =
-        convolve_blocks<V, Group, Stride, Rows, Columns, Stride ? Left : 0, Stride ? Right : 0>;
+    kernel[Rows - 1][Columns - 1][Left][Right] = convolve_blocks < V, Group, Stride, Rows, Columns, Stride ? Left : 0,
+                               Stride ? Right : 0 > ;
     if constexpr (Right + 1 < kSkips) fill_skips<Rows, Columns, Left, Right + 1>();
     else if constexpr (Left + 1 < kSkips) fill_skips<Rows, Columns, Left + 1, 0>();
   }

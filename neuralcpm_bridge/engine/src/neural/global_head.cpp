@@ -109,8 +109,8 @@ void GlobalHead::replace_background(Summed& of, const Patch& fresh, Arena& arena
   if (!fresh.data) return;
   const int pitch = fresh.at.x.length * of.channels;
   const Patch old{fresh.at, arena.take<float>(std::size_t(fresh.at.y.length) * pitch), of.channels, pitch};
-  copy_shared(old.at, old.data, old.pitch, of.grid.all(), of.background.data(),
-              of.grid.x.size * of.channels, of.channels, of.grid);
+  copy_shared(old.at, old.data, old.pitch, of.grid.all(), of.background.data(), of.grid.x.size * of.channels,
+              of.channels, of.grid);
   add(of, old, true, -1);
   add(of, fresh, true, 1);
 }
@@ -169,8 +169,8 @@ void GlobalHead::accept(const Proposal&) {
   energy_ = pending_energy_;
   for (Summed& of : summed_)
     if (of.pending.data)
-      copy_shared(of.grid.all(), of.background.data(), of.grid.x.size * of.channels,
-                  of.pending.at, of.pending.data, of.pending.pitch, of.channels, of.grid);
+      copy_shared(of.grid.all(), of.background.data(), of.grid.x.size * of.channels, of.pending.at, of.pending.data,
+                  of.pending.pitch, of.channels, of.grid);
 }
 
 double GlobalHead::dense(const Sums& sums, double counted) const {

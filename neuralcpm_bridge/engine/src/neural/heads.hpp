@@ -27,10 +27,10 @@ class LocalHead final : public Head {
 
   const Plan& plan_;
   const Kernels& kernels_;
-  Array<std::int64_t> site_energy_;  // of the background and all cells, in units of kFixedUnit
-  std::vector<Patch> pending_energies_;  // of the background, then of cells
+  Array<std::int64_t> site_energy_;                // of the background and all cells, in units of kFixedUnit
+  std::vector<Patch> pending_energies_;            // of the background, then of cells
   float *base_ = nullptr, *activation_ = nullptr;  // of the cells' head for the background, in the window
-  std::int64_t total_ = 0, pending_ = 0;  // or kOutOfRange
+  std::int64_t total_ = 0, pending_ = 0;           // or kOutOfRange
 };
 
 // A matrix with the weights of one input side by side: the sums of all outputs grow together.
@@ -71,11 +71,11 @@ class GlobalHead final : public Head {
     int layer;
     Field field;
     Grid grid;
-    int channels;     // padded
-    int classes;      // border classes told apart: 1 or kBorderClasses
-    std::size_t at;   // of its sums for the cells, followed by those for the background
+    int channels;    // padded
+    int classes;     // border classes told apart: 1 or kBorderClasses
+    std::size_t at;  // of its sums for the cells, followed by those for the background
     Array<float> background;
-    Patch pending;    // of the background
+    Patch pending;  // of the background
   };
 
   void add(const Summed& of, const Patch& patch, bool background, int sign);

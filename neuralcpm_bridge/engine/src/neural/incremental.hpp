@@ -43,8 +43,8 @@ struct View {
 // A cell near the change, with its new values of the layer at hand where they change.
 struct Candidate {
   std::int32_t id;
-  Box support;  // where its input of this layer differs from the background's, before or after the change (hull)
-  Box extent;   // where it does after the change
+  Box support;   // where its input of this layer differs from the background's, before or after the change (hull)
+  Box extent;    // where it does after the change
   Footprint at;  // of the support in the frame of this layer
   Patch input, x, y, phi, output;
   Rect output_rect;  // of `output` in the frame, before pooling
@@ -86,15 +86,15 @@ struct Background {
 };
 
 struct Proposal {
-  Box blocks;              // blocks whose pixels changed
-  bool background = true;  // the background's input changed, not only that of the flip's two cells
+  Box blocks;                  // blocks whose pixels changed
+  bool background = true;      // the background's input changed, not only that of the flip's two cells
   const Flip* flip = nullptr;  // null: the fixed-point caches already hold the change
   bool complete = true;        // it reaches the last layer; else it ends in sites that fill no pooling block
   Arena arena;
   std::vector<Pass> passes;
   std::vector<Candidate> candidates;  // ascending ids
   std::vector<Write> writes;
-  Array<float> scratch[3];            // frame-sized, for one cell at a time
+  Array<float> scratch[3];  // frame-sized, for one cell at a time
 };
 
 // What becomes of the last layer: the energy. A proposal shows it the background, then every cell, then asks. If the
@@ -205,7 +205,7 @@ class Incremental {
   std::vector<Background> background_;
   Cells cells_;
   Bins bins_;
-  int first_id_;  // smaller ids are no cells (local_nh: the medium)
+  int first_id_;        // smaller ids are no cells (local_nh: the medium)
   double counted_ = 0;  // nh: how many ids the sums run over
   // The state the caches belong to.
   int height_ = 0, width_ = 0;

@@ -40,7 +40,7 @@ struct PointProducts {
   int points, slots, batch;  // slots that are used, and that lie between two points
   int inputs, out_stride;    // padded numbers of channels = floats between slots
   const float* in;
-  const float* weights;      // by point: groups of 32 channels, a rest of 16, a rest of 8, each [in][channel]
+  const float* weights;  // by point: groups of 32 channels, a rest of 16, a rest of 8, each [in][channel]
   float* out;
 };
 

@@ -99,9 +99,9 @@ void LocalHead::see_cell(Proposal& proposal, const Pass& pass, const Cells&, con
   }
   const std::ptrdiff_t at = std::ptrdiff_t(part.y.lo - rect.y.lo) * pitch + (part.x.lo - rect.x.lo) * hidden;
   Patch energies{cell.output.at, proposal.arena.take<float>(std::size_t(height) * length), 1, length};
-  pending_ = plus(pending_, kernels_.site_energies(height, length, hidden, base_ + at, activation_ + at, pitch,
-                                                   change.data, change.pitch, plan_.cell_head.out.data(), energies.data,
-                                                   length));
+  pending_ =
+      plus(pending_, kernels_.site_energies(height, length, hidden, base_ + at, activation_ + at, pitch, change.data,
+                                            change.pitch, plan_.cell_head.out.data(), energies.data, length));
   pending_energies_.push_back(energies);
 }
 

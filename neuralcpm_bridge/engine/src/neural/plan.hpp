@@ -30,7 +30,7 @@ struct Linear {
 
 // Packed for the kernels.
 struct Packed {
-  int inputs = 0, outputs = 0;      // used channels
+  int inputs = 0, outputs = 0;        // used channels
   int in_stride = 0, out_stride = 0;  // padded
   std::vector<float, Aligned<float>> weights;
 
@@ -50,9 +50,9 @@ bool tap_exists(int border, int tap);
 // integers add exactly, so a flip adds and subtracts table entries without any drift. One table serves one
 // quantity (X: in front of phi's first SiLU, Y: psi's, S: the skip path).
 struct PixelTable {
-  int taps = 0;      // 9: a pixel reaches its block and the eight around it; 1: its block
-  int channels = 0;  // padded
-  float step = 1;    // value of 1
+  int taps = 0;                     // 9: a pixel reaches its block and the eight around it; 1: its block
+  int channels = 0;                 // padded
+  float step = 1;                   // value of 1
   std::vector<std::int32_t> own;    // [pixel of block][tap][channel]
   std::vector<std::int32_t> type;   // [type][pixel of block][tap][channel]
   std::vector<std::int32_t> start;  // [border class][channel]: biases
@@ -82,18 +82,18 @@ struct LayerPlan {
   // The next layer is compact: psi is recomputed as a whole here too, for most cells by one box each (winograd.hpp).
   bool boxed = false;
   WinogradWeights boxed_second_psi;
-  Grid grid;  // of the input
-  Packed first_phi;  // phi0 ∘ reduce: X (not in layer 0)
-  Packed first_psi;  // psi0's part on h: Y (not in layer 0)
+  Grid grid;                              // of the input
+  Packed first_phi;                       // phi0 ∘ reduce: X (not in layer 0)
+  Packed first_psi;                       // psi0's part on h: Y (not in layer 0)
   std::vector<float> phi_bias, psi_bias;  // of X and Y: [border class][padded width] (not in layer 0)
   Packed second_phi;
   std::vector<float> second_phi_bias;
-  Packed shared;  // psi0's part on the sum over cells ∘ mix; its biases are in Y
-  Packed second_psi;  // of the background
+  Packed shared;                       // psi0's part on the sum over cells ∘ mix; its biases are in Y
+  Packed second_psi;                   // of the background
   std::vector<float> second_psi_bias;  // with the skip path's (in layer 0 the pixel table has both)
-  Packed cell_second_psi;  // of a cell: fused with the head's first layer where that saves work
-  Packed skip, cell_skip;  // empty: identity (and in layer 0, where the skip path is in the pixel tables)
-  int cell_outputs = 0;    // channels of what a cell hands on, padded
+  Packed cell_second_psi;              // of a cell: fused with the head's first layer where that saves work
+  Packed skip, cell_skip;              // empty: identity (and in layer 0, where the skip path is in the pixel tables)
+  int cell_outputs = 0;                // channels of what a cell hands on, padded
 };
 
 // e(h) = out(SiLU(hidden(h))).
@@ -106,7 +106,7 @@ struct SiteHead {
 struct Plan {
   bool local = false;
   int stride = 1, types = 0;
-  Grid blocks;  // coarse lattice of the embedding
+  Grid blocks;       // coarse lattice of the embedding
   Grid output_grid;  // of the last layer's output
   PixelTable x, y, skip, cell_skip;
   std::vector<LayerPlan> layers;

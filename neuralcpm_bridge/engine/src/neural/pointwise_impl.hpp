@@ -25,8 +25,8 @@ auto store_to(float* out, int pitch) {
 
 template <class V>
 void silu_window(Window window, const float* in, int in_pitch, float* out, int out_pitch) {
-  for_vectors<V>(window, [=](int row, int i) { return silu<V>(V::load(in + row * in_pitch + i)); },
-                 store_to<V>(out, out_pitch));
+  for_vectors<V>(
+      window, [=](int row, int i) { return silu<V>(V::load(in + row * in_pitch + i)); }, store_to<V>(out, out_pitch));
 }
 
 template <class V>
@@ -70,8 +70,9 @@ void silu_change_fixed(Window window, const float* base, const float* activation
 
 template <class V>
 void from_fixed(Window window, const std::int32_t* in, int in_pitch, float step, float* out, int out_pitch) {
-  for_vectors<V>(window, [=](int row, int i) { return V::from_ints(V::load(in + row * in_pitch + i)) * step; },
-                 store_to<V>(out, out_pitch));
+  for_vectors<V>(
+      window, [=](int row, int i) { return V::from_ints(V::load(in + row * in_pitch + i)) * step; },
+      store_to<V>(out, out_pitch));
 }
 
 template <class V>

@@ -45,8 +45,7 @@ void Incremental::hand_on(Pass& pass) {
     if (cell.input.data && cells_.channels(next, kInput) > 0)
       proposal_.writes.push_back({cell.id, next, kInput, cell.input});
     const auto reached = [&](const Box& box) { return neural::pooled(dilated(box, 2, pass.plan->grid), pool, to); };
-    if (!cell.support.empty())
-      cell.support = next >= plan_.first_whole ? to.all() : reached(cell.support);
+    if (!cell.support.empty()) cell.support = next >= plan_.first_whole ? to.all() : reached(cell.support);
     cell.extent = reached(cell.extent);
     cell.x = cell.y = cell.phi = cell.output = {};
   }

@@ -6,12 +6,12 @@ namespace NCPM_ISA {
 
 template <int Lanes>
 struct Types;
-#define NCPM_VECTOR_TYPES(LANES)                                                            \
-  template <>                                                                               \
-  struct Types<LANES> {                                                                     \
-    typedef float Floats __attribute__((vector_size(LANES * 4)));                           \
-    typedef std::int32_t Ints __attribute__((vector_size(LANES * 4)));                      \
-    static Floats from_ints(Ints value) { return __builtin_convertvector(value, Floats); }  \
+#define NCPM_VECTOR_TYPES(LANES)                                                           \
+  template <>                                                                              \
+  struct Types<LANES> {                                                                    \
+    typedef float Floats __attribute__((vector_size(LANES * 4)));                          \
+    typedef std::int32_t Ints __attribute__((vector_size(LANES * 4)));                     \
+    static Floats from_ints(Ints value) { return __builtin_convertvector(value, Floats); } \
   };
 NCPM_VECTOR_TYPES(4)
 #if defined(__AVX2__)
@@ -74,8 +74,7 @@ struct Vector : Types<Lanes> {
       return Floats(_mm256_min_ps(_mm256_max_ps(__m256(value), _mm256_set1_ps(low)), _mm256_set1_ps(high)));
 #endif
 #if defined(__SSE2__)
-    if constexpr (Lanes == 4)
-      return Floats(_mm_min_ps(_mm_max_ps(__m128(value), _mm_set1_ps(low)), _mm_set1_ps(high)));
+    if constexpr (Lanes == 4) return Floats(_mm_min_ps(_mm_max_ps(__m128(value), _mm_set1_ps(low)), _mm_set1_ps(high)));
 #endif
     value = value < low ? fill(low) : value;
     return value > high ? fill(high) : value;

@@ -30,7 +30,8 @@ struct ToPoints {
   using F = typename V::Floats;
 
   static void apply(const F* pixels, F* points) {
-    if constexpr (M == 5) {  // row p of Bt is Π over the other points r of (x - r): (x + 2), x² - 1, x² - 1/4 are shared
+    if constexpr (M ==
+                  5) {  // row p of Bt is Π over the other points r of (x - r): (x + 2), x² - 1, x² - 1/4 are shared
       F two[4];
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) two[i] = V::fma(pixels[i], V::fill(2.0f), pixels[i + 1]);
@@ -112,8 +113,8 @@ struct FromBoxPoints {
   }
 };
 
-// Both axes of an image, a vector of channels at a time. Loops stay loops: all kernels of a proposal together hardly fit
-// the cache of instructions.
+// Both axes of an image, a vector of channels at a time. Loops stay loops: all kernels of a proposal together hardly
+// fit the cache of instructions.
 template <class V, class AlongY, class AlongX>
 void transform(const float* from, std::ptrdiff_t from_stride, int channels, float* to, std::ptrdiff_t to_stride) {
   for (int c = 0; c < channels; c += V::lanes) {
