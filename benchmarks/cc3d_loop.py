@@ -17,8 +17,8 @@ from pathlib import Path
 
 from cc3d_steppables.project import write_project
 from cc3d_steppables.run import run_project
+from neuralcpm_bridge.app.bench import bench_models, dense_cluster, time_metropolis
 from neuralcpm_bridge.artifact import Artifact
-from neuralcpm_bridge.bench import bench_models, dense_cluster, time_metropolis
 from neuralcpm_bridge.state import CellState
 
 LATTICE, CELLS = (100, 100), 50

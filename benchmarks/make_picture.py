@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from neuralcpm_bridge.demo import share_of
+from neuralcpm_bridge.app.demo import share_of
+from neuralcpm_bridge.app.report.measuring import Measured, aspect_gap_title
 from neuralcpm_bridge.pictures.drawing import FAINT, INK, PAPER, pillow, save_png, type_colour, write
 from neuralcpm_bridge.pictures.states import state_image, to_image
-from neuralcpm_bridge.report.measuring import Measured, aspect_gap_title
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 from neuralcpm_bridge.state import CellState
 

@@ -13,13 +13,13 @@ import sys
 from pathlib import Path
 
 from neuralcpm_bridge import UserError
-from neuralcpm_bridge.cli.machine import usable_cores
+from neuralcpm_bridge.app.cli.machine import usable_cores
+from neuralcpm_bridge.app.report.gather import sha256
+from neuralcpm_bridge.app.report.measuring import Sampling, draw_samples
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.metrics import summary
 from neuralcpm_bridge.pictures import save_png, strip
 from neuralcpm_bridge.pretrained import MODEL_FILE, SUMMARY_FILE, THUMBNAIL_FILE
-from neuralcpm_bridge.report.gather import sha256
-from neuralcpm_bridge.report.measuring import Sampling, draw_samples
 from neuralcpm_bridge.snapshots import load_snapshots
 from training.export import export
 from training.trainer import load_run

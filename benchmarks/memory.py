@@ -19,7 +19,7 @@ import os, sys
 import numpy as np
 from soak import LOCAL8, random_model
 from neuralcpm_bridge._engine import State
-from neuralcpm_bridge.bench import dense_cluster
+from neuralcpm_bridge.app.bench import dense_cluster
 
 def resident():
     with open("/proc/self/statm") as file:

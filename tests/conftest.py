@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralcpm_bridge.cli import run
+from neuralcpm_bridge.app.cli import run
 
 REFERENCE = Path(__file__).parent / "data" / "reference"
 

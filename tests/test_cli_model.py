@@ -177,7 +177,7 @@ def test_importing_the_runtime_is_quick_and_never_imports_torch() -> None:
     script = (
         "import sys, time; start = time.perf_counter(); import neuralcpm_bridge; spent = time.perf_counter() - start\n"
         "assert 'torch' not in sys.modules; assert spent < 0.5, spent\n"
-        "from neuralcpm_bridge import CellState, load_artifact, open_backend; import neuralcpm_bridge.cli\n"
+        "from neuralcpm_bridge import CellState, load_artifact, open_backend; import neuralcpm_bridge.app.cli\n"
         "assert 'torch' not in sys.modules and 'onnxruntime' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -12,13 +12,13 @@ import pytest
 import typer
 from lxml import etree
 
-import neuralcpm_bridge.demo as demo
+import neuralcpm_bridge.app.demo as demo
 from cc3d_steppables.inject import Project
 from morpheus_xml.checker import check_model
 from morpheus_xml.reader import read_model
+from neuralcpm_bridge.app.cli import app, run
+from neuralcpm_bridge.app.report.measuring import Measured
 from neuralcpm_bridge.artifact import load_artifact
-from neuralcpm_bridge.cli import app, run
-from neuralcpm_bridge.report.measuring import Measured
 
 from .browser import find_browser, open_page
 

@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from neuralcpm_bridge import bench
-from neuralcpm_bridge.cli import app, run
+from neuralcpm_bridge.app.cli import app, run
 from neuralcpm_bridge.pretrained import resolve_model
 
 from .cc3d.test_projects import SCRIPT, XML

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import typer
 
-from neuralcpm_bridge.cli import app
+from neuralcpm_bridge.app.cli import app
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

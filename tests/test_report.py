@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from neuralcpm_bridge.report import Sampling, write_report
-from neuralcpm_bridge.report.gather import checkpoint_header, find_runs
-from neuralcpm_bridge.report.measuring import Measured, nearest_to_data
+from neuralcpm_bridge.app.report import Sampling, write_report
+from neuralcpm_bridge.app.report.gather import checkpoint_header, find_runs
+from neuralcpm_bridge.app.report.measuring import Measured, nearest_to_data
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
 from .browser import find_browser, open_page

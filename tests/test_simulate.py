@@ -17,7 +17,7 @@ HOW = ("--init", "blob", "--cells", 5, "--lattice", "36x40", "--mcs", 8, "--seed
 
 @pytest.fixture(scope="module")
 def ensemble(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from neuralcpm_bridge.cli import run
+    from neuralcpm_bridge.app.cli import run
 
     folder = tmp_path_factory.mktemp("ensemble")
     how = (*HOW, "--replicates", 3, "--threads", 2, "--frames", 6, "-o", folder)

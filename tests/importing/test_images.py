@@ -114,7 +114,7 @@ def test_crop_scale_and_border(load, tmp_path: Path) -> None:
 
 
 def test_the_command_knows_every_way_with_border_cells() -> None:
-    from neuralcpm_bridge.cli.data import Border
+    from neuralcpm_bridge.app.cli.data import Border
     from neuralcpm_bridge.importers import BORDERS
 
     assert tuple(border.value for border in Border) == BORDERS

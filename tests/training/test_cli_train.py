@@ -10,7 +10,7 @@ import typer
 from safetensors import SafetensorError
 from typer.testing import CliRunner
 
-from neuralcpm_bridge.cli import train as verbs
+from neuralcpm_bridge.app.cli import train as verbs
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import load_snapshots
 from training import checkpoint

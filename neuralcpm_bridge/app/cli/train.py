@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import UserError
+from neuralcpm_bridge.errors import UserError
+
 from .machine import usable_cores
 from .model import Model
 
@@ -82,7 +83,7 @@ def train(
     source = data or settings.data.path
     if source is None:
         raise UserError(f"{config} names no data set: set data.path or give --data.")
-    from ..snapshots import load_snapshots
+    from neuralcpm_bridge.snapshots import load_snapshots
 
     trainer = Trainer(settings, load_snapshots(source), output)
     if not trainer.ranks.first:
@@ -149,9 +150,9 @@ def evaluate(
     with needing_torch("evaluate"):
         from training.evaluation import sample_from_mixed
         from training.export import hamiltonian_from_artifact
-    from ..artifact import load_artifact
-    from ..metrics import summary
-    from ..snapshots import load_snapshots
+    from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.metrics import summary
+    from neuralcpm_bridge.snapshots import load_snapshots
 
     artifact = load_artifact(model)
     snapshots = load_snapshots(data, artifact)

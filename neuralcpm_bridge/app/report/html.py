@@ -6,8 +6,8 @@ import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ..pictures import png_bytes, tile, type_colour
-from ..state import CellState
+from neuralcpm_bridge.pictures import png_bytes, tile, type_colour
+from neuralcpm_bridge.state import CellState
 
 STATE_SIDE = 200
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"

@@ -8,9 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from .. import __version__
-from ..files import writing
-from ..snapshots import Snapshots, load_snapshots
+from neuralcpm_bridge import __version__
+from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
+
 from . import html, sections
 from .gather import Run, find_runs, sha256, truth_of
 from .measuring import Sampling, draw_samples, microseconds

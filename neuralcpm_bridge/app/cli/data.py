@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..errors import UserError
-from ..snapshots import Snapshots, load_snapshots
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
 data_app = typer.Typer(name="data", help="Make, import and look at data sets.", no_args_is_help=True)
 
@@ -73,8 +73,8 @@ def import_(
 
     All problems are listed, file by file; a contact sheet of what was understood is written beside the data set.
     """
-    from ..importers import ImportOptions, import_files, parse_window
-    from ..pictures import save_png
+    from neuralcpm_bridge.importers import ImportOptions, import_files, parse_window
+    from neuralcpm_bridge.pictures import save_png
 
     if not 0 < scale <= 100:
         raise UserError(f"--scale is {scale:g}, but a factor above 0 and up to 100 is needed: 0.5 halves both sides.")
@@ -118,7 +118,7 @@ def info(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """What a data set holds: lattice, types, volumes, shapes, contacts, and where it came from."""
-    from ..metrics import summary
+    from neuralcpm_bridge.metrics import summary
 
     snapshots = load_snapshots(file)
     chosen = _evenly(len(snapshots), MEASURED)
@@ -138,7 +138,7 @@ def info(
         "provenance": snapshots.provenance,
     }
     if picture is not None:
-        from ..pictures import save_png
+        from neuralcpm_bridge.pictures import save_png
 
         save_png(_sheet(snapshots, file.name), picture)
     if as_json:
@@ -174,7 +174,7 @@ def _names(snapshots: Snapshots) -> tuple[str, ...]:
 
 def _sheet(snapshots: Snapshots, name: str) -> Any:
     """A contact sheet with the names of the files the states came from, where they are known."""
-    from ..pictures import contact_sheet
+    from neuralcpm_bridge.pictures import contact_sheet
 
     chosen = _evenly(len(snapshots), SHOWN)
     files = snapshots.arrays.get("source")

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..artifact import Artifact, load_artifact
-from ..errors import UserError
-from ..pretrained import PREFIX
-from ..snapshots import Snapshots, load_snapshots
+from neuralcpm_bridge.artifact import Artifact, load_artifact
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.pretrained import PREFIX
+from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
 CHECKPOINT_FILE = "checkpoint.safetensors"
 CURVES_FILE = "metrics.csv"

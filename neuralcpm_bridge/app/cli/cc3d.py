@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import UserError
+from neuralcpm_bridge.errors import UserError
+
 from .model import Model
 
 cc3d_app = typer.Typer(help="CompuCell3D: write, inject into, run and verify projects.", no_args_is_help=True)
@@ -40,9 +41,8 @@ def new(
 ) -> None:
     """Write a complete project: CC3DML with exactly converted parameters, Python, PIF and the model."""
     from cc3d_steppables.project import write_project
-
-    from ..artifact import load_artifact
-    from ..snapshots import load_state
+    from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.snapshots import load_state
 
     artifact = load_artifact(model)
     file = write_project(artifact, load_state(state, artifact), output, steps=mcs, seed=seed, energy_scale=scale)
@@ -68,8 +68,7 @@ def inject(
 ) -> None:
     """Add the learned term to a copy of a project; nothing else of it changes."""
     from cc3d_steppables.inject import inject as inject_into
-
-    from ..artifact import load_artifact
+    from neuralcpm_bridge.artifact import load_artifact
 
     file, said = inject_into(
         project,

@@ -17,17 +17,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from . import __version__
-from .artifact import Artifact, load_artifact
-from .embedded import Dynamics, open_chains
-from .errors import UserError
-from .files import writing
-from .pretrained import PREFIX, resolve_model
-from .recording import Recording
+from neuralcpm_bridge import __version__
+from neuralcpm_bridge.artifact import Artifact, load_artifact
+from neuralcpm_bridge.embedded import Dynamics, open_chains
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.pretrained import PREFIX, resolve_model
+from neuralcpm_bridge.recording import Recording
+from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
+from neuralcpm_bridge.state import CellState
+
 from .report import write_report
 from .report.measuring import Measured, aspect_gap_title, comparable_measures, mixed_starts, nearest_to_data
-from .snapshots import Snapshots, load_snapshots
-from .state import CellState
 
 RECIPE = "elongation"
 CLOSURE = PREFIX + "elongated-cells"
@@ -311,8 +312,7 @@ def _write_for_hosts(
 ) -> tuple[Path, Path]:
     from cc3d_steppables.project import write_project
     from morpheus_xml.new import RunPlan, new_model
-
-    from .library import engine_library_if_installed
+    from neuralcpm_bridge.library import engine_library_if_installed
 
     with narrate("CompuCell3D") as step:
         # CompuCell3D takes seeds from 1 on

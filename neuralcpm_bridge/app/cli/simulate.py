@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import UserError
+from neuralcpm_bridge.errors import UserError
+
 from .model import Model
 
 if TYPE_CHECKING:
-    from ..artifact import Artifact
-    from ..recording import Recording
-    from ..state import CellState
+    from neuralcpm_bridge.artifact import Artifact
+    from neuralcpm_bridge.recording import Recording
+    from neuralcpm_bridge.state import CellState
 
 
 class Layout(str, Enum):
@@ -76,10 +77,11 @@ def simulate(
 
     from rich.console import Console
 
-    from .. import __version__
-    from ..artifact import load_artifact
-    from ..embedded import Dynamics, open_chains
-    from ..recording import Recording
+    from neuralcpm_bridge import __version__
+    from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.embedded import Dynamics, open_chains
+    from neuralcpm_bridge.recording import Recording
+
     from .machine import usable_cores
 
     artifact = load_artifact(model)
@@ -139,11 +141,11 @@ def _starts(
     if state is not None:
         if cells is not None or lattice is not None:
             raise UserError("--cells and --lattice describe a layout, but --state was given: leave them out.")
-        from ..snapshots import load_state
+        from neuralcpm_bridge.snapshots import load_state
 
         return [load_state(state, artifact)] * chains
     assert init is not None
-    from ..initial import initial_state
+    from neuralcpm_bridge.initial import initial_state
 
     return [
         initial_state(artifact, init.value, seed=seed + chain, cells=cells, lattice=lattice) for chain in range(chains)

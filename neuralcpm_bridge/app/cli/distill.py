@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import UserError
+from neuralcpm_bridge.errors import UserError
+
 from .model import Model
 
 
@@ -32,10 +33,10 @@ def distill(
     from rich.console import Console
     from rich.progress import Progress
 
-    from ..artifact import load_artifact
-    from ..distill import distill, report_json, report_text, sample_flips
-    from ..distill.sampling import RUNS
-    from ..snapshots import load_snapshots
+    from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.distill import distill, report_json, report_text, sample_flips
+    from neuralcpm_bridge.distill.sampling import RUNS
+    from neuralcpm_bridge.snapshots import load_snapshots
 
     try:
         from training.distilled import write_distilled

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .artifact import Artifact
-from .backends.engine import EngineBackend
-from .backends.onnxruntime import OnnxRuntimeBackend
-from .errors import UserError
-from .state import CellState
+from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.backends.engine import EngineBackend
+from neuralcpm_bridge.backends.onnxruntime import OnnxRuntimeBackend
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.state import CellState
 
 Flip = tuple[int, int, int]
 """Row, column, new id."""
@@ -44,7 +44,7 @@ print(768**3 / best / 1e9)
 
 def run_bench() -> dict[str, Any]:
     """The JSON object of `neuralcpm bench`."""
-    from ._engine import isa
+    from neuralcpm_bridge._engine import isa
 
     with tempfile.TemporaryDirectory() as folder:
         artifacts = bench_models(Path(folder))

@@ -8,9 +8,9 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from ..pictures import Line
-from ..pictures.charts import nice_ticks, tick_texts
-from ..pictures.drawing import LINE_COLOURS
+from neuralcpm_bridge.pictures import Line
+from neuralcpm_bridge.pictures.charts import nice_ticks, tick_texts
+from neuralcpm_bridge.pictures.drawing import LINE_COLOURS
 
 WIDTH, HEIGHT = 380, 216
 LEFT, RIGHT, TOP, BOTTOM = 46, 8, 10, 34

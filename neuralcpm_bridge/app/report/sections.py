@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact import Metadata
-from ..conventions import TARGETS, SymbolicValues, symbolic_values
-from ..errors import UserError
-from ..pictures import Line
-from ..snapshots import Snapshots
+from neuralcpm_bridge.artifact import Metadata
+from neuralcpm_bridge.conventions import TARGETS, SymbolicValues, symbolic_values
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.pictures import Line
+from neuralcpm_bridge.snapshots import Snapshots
+
 from . import html
 from .charts import svg_chart
 from .gather import Run

@@ -17,7 +17,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instea
 
 def info(model: Model, as_json: Json = False) -> None:
     """What a model file holds: types, lattice, parameters, receptive field, provenance."""
-    from ..artifact import load_artifact
+    from neuralcpm_bridge.artifact import load_artifact
 
     artifact = load_artifact(model)
     if as_json:
@@ -32,9 +32,9 @@ def energy(
     as_json: Json = False,
 ) -> None:
     """The energy of every state of a data set, and its symbolic and neural parts."""
-    from ..artifact import load_artifact
-    from ..delta import open_backend
-    from ..snapshots import load_snapshots
+    from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.delta import open_backend
+    from neuralcpm_bridge.snapshots import load_snapshots
 
     artifact = load_artifact(model)
     snapshots = load_snapshots(states, artifact)
@@ -64,8 +64,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Compare every back end with float64 torch on random flips; exit code 1 if one disagrees."""
-    from ..artifact import load_artifact
-    from ..errors import UserError
+    from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.errors import UserError
 
     try:
         from training.verify import verify_backends
@@ -73,7 +73,7 @@ def verify(
         raise UserError(
             f"verify compares with torch, but {error.name} is not installed: run pip install 'neuralcpm-bridge[train]'."
         ) from None
-    from ..snapshots import load_snapshots
+    from neuralcpm_bridge.snapshots import load_snapshots
 
     artifact = load_artifact(model)
     chosen = list(load_snapshots(states, artifact)) if states else [e.state() for e in artifact.metadata.examples]
@@ -95,7 +95,7 @@ def import_reference(
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
 ) -> None:
     """Turn weights of the paper's authors into a model file."""
-    from ..errors import UserError
+    from neuralcpm_bridge.errors import UserError
 
     try:
         from training.export import export

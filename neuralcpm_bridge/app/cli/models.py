@@ -10,8 +10,8 @@ from .model import Json
 
 def models(as_json: Json = False) -> None:
     """The pretrained models: every verb takes pretrained:NAME where it takes a MODEL."""
-    from ..artifact import load_artifact
-    from ..pretrained import pretrained_models
+    from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.pretrained import pretrained_models
 
     rows: list[dict[str, Any]] = []
     for entry in pretrained_models():

@@ -38,7 +38,7 @@ def doctor() -> None:
 
 
 def package_findings() -> list[Finding]:
-    from .. import __version__
+    from neuralcpm_bridge import __version__
 
     machine = f"Python {platform.python_version()}, {platform.platform()}"
     findings = [Finding("neuralcpm-bridge", f"{__version__} on {machine}")]
@@ -55,7 +55,7 @@ def package_findings() -> list[Finding]:
 
 
 def engine_findings() -> list[Finding]:
-    from ..library import engine_header, engine_isa, engine_library
+    from neuralcpm_bridge.library import engine_header, engine_isa, engine_library
 
     return [
         Finding("engine", f"instruction set {engine_isa()}"),
@@ -65,8 +65,8 @@ def engine_findings() -> list[Finding]:
 
 
 def runtime_findings() -> list[Finding]:
-    from ..backends.onnxruntime import runtime
-    from ..errors import UserError
+    from neuralcpm_bridge.backends.onnxruntime import runtime
+    from neuralcpm_bridge.errors import UserError
 
     try:
         module = runtime()

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..artifact import Artifact
+from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.delta import open_backend
+from neuralcpm_bridge.embedded import Dynamics, open_chains
+from neuralcpm_bridge.initial import shrunk_to_pixels
+from neuralcpm_bridge.metrics import summary, volume_range, volumes_fit
+from neuralcpm_bridge.snapshots import Snapshots
+from neuralcpm_bridge.state import CellState
+
 from ..bench import boundary_flips, time_in_turn, typical
-from ..delta import open_backend
-from ..embedded import Dynamics, open_chains
-from ..initial import shrunk_to_pixels
-from ..metrics import summary, volume_range, volumes_fit
-from ..snapshots import Snapshots
-from ..state import CellState
 
 TIMED_FLIPS = 2000
 TIMED_SECONDS = 0.5

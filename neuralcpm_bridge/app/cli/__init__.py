@@ -10,7 +10,8 @@ from typing import Any
 
 import typer
 
-from ..errors import UserError
+from neuralcpm_bridge.errors import UserError
+
 from . import bench, cc3d, data, demo, distill, doctor, model, models, morpheus, report, simulate, train
 from .group import VerbGroup
 

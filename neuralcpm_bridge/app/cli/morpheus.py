@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import UserError
+from neuralcpm_bridge.errors import UserError
+
 from .model import Model
 
 if TYPE_CHECKING:
-    from ..snapshots import Snapshots
+    from neuralcpm_bridge.snapshots import Snapshots
 
 morpheus_app = typer.Typer(name="morpheus", help="Morpheus: write, inject, check and run models.", no_args_is_help=True)
 
@@ -53,10 +54,9 @@ def new(
 ) -> None:
     """Write a complete Morpheus model from a learned model and a state."""
     from morpheus_xml.new import RunPlan, needs_plugin, new_model
-
-    from ..artifact import load_artifact
-    from ..library import engine_library_if_installed
-    from ..snapshots import load_state
+    from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.library import engine_library_if_installed
+    from neuralcpm_bridge.snapshots import load_state
 
     artifact = load_artifact(model)
     if distilled and needs_plugin(artifact.metadata):
@@ -88,10 +88,9 @@ def inject(
 ) -> None:
     """Put a learned model into your own Morpheus model; everything else in it stays as it is."""
     from morpheus_xml.inject import inject
-
-    from ..artifact import load_artifact
-    from ..files import writing
-    from ..library import engine_library_if_installed
+    from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.files import writing
+    from neuralcpm_bridge.library import engine_library_if_installed
 
     result = inject(
         user_model,
@@ -204,7 +203,7 @@ def _type_pairs(entries: list[str]) -> dict[str, str]:
 
 
 def _draw(snapshots: Snapshots, picture: Path) -> None:
-    from ..pictures import contact_sheet, save_png
+    from neuralcpm_bridge.pictures import contact_sheet, save_png
 
     states = list(snapshots)
     chosen = sorted({round(k * (len(states) - 1) / 11) for k in range(12)}) if len(states) > 12 else range(len(states))

@@ -1,0 +1,426 @@
+"""The lattice: its geometry, its shape, its boundary per axis, and who is next to whom on it.
+
+Sites are numbered row by row: `site = row * W + col`, in 3D `site = (plane * H + row) * W + col`. Whatever has one
+entry per axis follows the array's axes: (row, col) or (plane, row, col); positions in space likewise, y before x.
+
+Hexagonal lattices lie on skewed axes: x = col + row/2, y = √3/2·row, as Morpheus stores them. CompuCell3D stores them
+in rows, every second one pushed by half a site (`layout="rows"`); `to_skewed` and `to_rows` convert where both can hold
+the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import permutations, product
+from typing import Literal, NamedTuple, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import UserError
+
+Boundary = Literal["periodic", "free"]
+GeometryName = Literal["square", "hexagonal", "cubic"]
+Layout = Literal["axes", "rows"]
+
+MOST_NEIGHBOURS = 128
+"""Of one neighbourhood; far beyond what hosts offer, and what the engine makes room for."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What all lattices of one kind share: the distances between sites, their places in space, their symmetries."""
+
+    name: GeometryName
+    dimension: int
+    moore_order: int
+    """Order of the neighbourhood that surrounds a site: 8 on square, 6 on hexagonal, 26 on cubic lattices."""
+
+    def squared_lengths(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Exact squared distances in units of the nearest neighbours', `[n]`, of offsets `[n, d]`."""
+        squares = (offsets**2).sum(axis=-1)
+        return squares + offsets[..., 0] * offsets[..., 1] if self.name == "hexagonal" else squares
+
+    @property
+    def basis(self) -> NDArray[np.float64]:
+        """Steps along each axis in space, `[d, d]`: position = index @ basis."""
+        if self.name == "hexagonal":
+            return np.array([[np.sqrt(3) / 2, 0.5], [0.0, 1.0]])
+        return np.eye(self.dimension)
+
+    @property
+    def site_volume(self) -> float:
+        """Area or volume of one site in space."""
+        return float(abs(np.linalg.det(self.basis)))
+
+    def offsets(self, order: int) -> NDArray[np.int64]:
+        """Neighbours up to the order-th distance, `[n, d]`, ascending; n − 1 − k is the opposite of k."""
+        return _offsets(self, order)
+
+    def half_offsets(self, order: int) -> NDArray[np.int64]:
+        """One of each pair of opposite neighbours: what reaches every unordered pair of sites once."""
+        offsets = self.offsets(order)
+        return offsets[len(offsets) // 2 :]
+
+    def neighbour_count(self, order: int) -> int:
+        return len(self.offsets(order))
+
+    def pair_weight(self, order: int) -> float:
+        """2/|N|: what one pair of neighbours weighs in contact energies and surfaces."""
+        return 2.0 / self.neighbour_count(order)
+
+    def order_within(self, distance: float) -> int:
+        """The order of the neighbourhood of all sites up to a distance."""
+        order = 0
+        while order < MOST_NEIGHBOURS and _shells(self)[order] <= (distance + 1e-9) ** 2:
+            order += 1
+        if order == 0:
+            raise UserError(
+                f"No site lies within a distance of {distance:g}, but the nearest neighbours lie at 1: give 1 or more."
+            )
+        self.offsets(order)
+        return order
+
+    def pairs_per_length(self, order: int) -> float:
+        """Mean number of neighbour pairs across a unit of interface (a length in 2D, an area in 3D)."""
+        lengths = np.sqrt(self.squared_lengths(self.half_offsets(order)))
+        mean_cosine = 2 / np.pi if self.dimension == 2 else 0.5
+        return float(mean_cosine * lengths.sum() / self.site_volume)
+
+    @property
+    def symmetries(self) -> list[NDArray[np.int64]]:
+        """Turns and mirrors that map the endless lattice onto itself, as matrices `[d, d]`: index ↦ matrix @ index."""
+        return _symmetries(self)
+
+
+GEOMETRIES: dict[str, Geometry] = {
+    "square": Geometry("square", 2, 2),
+    "hexagonal": Geometry("hexagonal", 2, 1),
+    "cubic": Geometry("cubic", 3, 3),
+}
+
+
+def geometry_named(name: str) -> Geometry:
+    if name not in GEOMETRIES:
+        raise UserError(f"There is no lattice {name!r}: choose one of {', '.join(GEOMETRIES)}.")
+    return GEOMETRIES[name]
+
+
+REACH = 8
+"""Farthest step along an axis that neighbourhoods may take."""
+
+
+@lru_cache
+def _box(geometry: Geometry) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All offsets within reach, ascending, and their squared lengths."""
+    offsets = np.array(list(product(range(-REACH, REACH + 1), repeat=geometry.dimension)), dtype=np.int64)
+    return offsets, geometry.squared_lengths(offsets)
+
+
+@lru_cache
+def _shells(geometry: Geometry) -> NDArray[np.int64]:
+    """Squared distances of the shells, nearest first, as far as the box holds them whole."""
+    found = np.unique(_box(geometry)[1])
+    # A step of REACH + 1 along one axis is at least that times the axes' smallest distance (√3/2) away.
+    return found[(found > 0) & (4 * found < 3 * (REACH + 1) ** 2)]
+
+
+@lru_cache(maxsize=64)
+def _offsets(geometry: Geometry, order: int) -> NDArray[np.int64]:
+    shells = _shells(geometry)
+    offsets, squares = _box(geometry)
+    if order < 1 or order > shells.size or ((squares > 0) & (squares <= shells[order - 1])).sum() > MOST_NEIGHBOURS:
+        raise UserError(
+            f"A neighbourhood of order {order} was asked for, but on {geometry.name} lattices orders from 1 to "
+            f"{_highest_order(geometry)} (at most {MOST_NEIGHBOURS} neighbours) are possible: choose one of them."
+        )
+    chosen = offsets[(squares > 0) & (squares <= shells[order - 1])]
+    chosen.setflags(write=False)
+    return chosen
+
+
+def _highest_order(geometry: Geometry) -> int:
+    counts = [int(((_box(geometry)[1] > 0) & (_box(geometry)[1] <= shell)).sum()) for shell in _shells(geometry)]
+    return sum(count <= MOST_NEIGHBOURS for count in counts)
+
+
+@lru_cache
+def _symmetries(geometry: Geometry) -> list[NDArray[np.int64]]:
+    if geometry.name == "hexagonal":
+        turn = np.array([[1, 1], [-1, 0]])  # by 60°: (row, col) = (1, 0) ↦ (1, -1), (0, 1) ↦ (1, 0)
+        mirror = np.array([[0, 1], [1, 0]])
+        turns = [np.linalg.matrix_power(turn, k) for k in range(6)]
+        return [*turns, *(mirror @ power for power in turns)]
+    found = []
+    for axes in permutations(range(geometry.dimension)):
+        for signs in product((1, -1), repeat=geometry.dimension):
+            matrix = np.zeros((geometry.dimension, geometry.dimension), dtype=np.int64)
+            matrix[np.arange(geometry.dimension), axes] = signs
+            found.append(matrix)
+    return found
+
+
+class Pairs(NamedTuple):
+    """Sites at both ends of neighbour pairs, flat indices of equal length."""
+
+    here: NDArray[np.int64]
+    there: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """A geometry with a size and a boundary per axis. Everything that asks for neighbours or places asks this."""
+
+    geometry: Geometry
+    shape: tuple[int, ...]
+    boundary: tuple[Boundary, ...]
+    layout: Layout = "axes"
+    """"rows": hexagonal rows as CompuCell3D stores them, site (y, x) at x + ½ for even and x for odd y."""
+
+    def __post_init__(self) -> None:
+        dimension = self.geometry.dimension
+        if len(self.shape) != dimension or min(self.shape, default=0) < 1:
+            raise UserError(
+                f"A lattice of {size_text(self.shape)} sites was given, but a {self.geometry.name} one has {dimension} "
+                "axes of at least one site each: give another shape or another lattice."
+            )
+        if len(self.boundary) != dimension:
+            raise UserError(
+                f"{len(self.boundary)} boundaries were given for the {dimension} axes of a {self.geometry.name} "
+                "lattice: give one for all or one per axis."
+            )
+        if self.layout == "rows":
+            if self.geometry.name != "hexagonal":
+                raise UserError(f"Pushed rows belong to hexagonal lattices, not to {self.geometry.name} ones.")
+            if self.boundary[0] == "periodic" and self.shape[0] % 2:
+                raise UserError(
+                    f"A hexagonal lattice in rows is periodic over {self.shape[0]} of them, but only an even number "
+                    "closes to a ring: use an even number of rows."
+                )
+
+    @classmethod
+    def of(
+        cls,
+        shape: Sequence[int],
+        geometry: str | Geometry | None = None,
+        boundary: str | Sequence[str] = "periodic",
+        layout: Layout = "axes",
+    ) -> Lattice:
+        """From names; without a geometry two axes are square and three cubic."""
+        if geometry is None:
+            geometry = "cubic" if len(shape) == 3 else "square"
+        if isinstance(geometry, str):
+            geometry = geometry_named(geometry)
+        return cls(geometry, tuple(map(int, shape)), boundaries(boundary, geometry.dimension), layout)
+
+    @property
+    def dimension(self) -> int:
+        return self.geometry.dimension
+
+    @property
+    def sites(self) -> int:
+        return int(np.prod(self.shape))
+
+    @property
+    def periodic(self) -> tuple[bool, ...]:
+        return tuple(word == "periodic" for word in self.boundary)
+
+    def with_boundary(self, boundary: str | Sequence[str]) -> Lattice:
+        return replace(self, boundary=boundaries(boundary, self.dimension))
+
+    def site(self, *index: int) -> int:
+        """The number of a site from its place in the array; refuses one that is not there."""
+        if len(index) != self.dimension or not all(0 <= i < n for i, n in zip(index, self.shape, strict=True)):
+            raise UserError(
+                f"Site {tuple(index)} does not lie on the lattice of {size_text(self.shape)} sites: give a site on it."
+            )
+        return int(np.ravel_multi_index(index, self.shape))
+
+    def index(self, site: int) -> tuple[int, ...]:
+        """(row, col) or (plane, row, col) of a site."""
+        return tuple(int(i) for i in np.unravel_index(site, self.shape))
+
+    # -- neighbours ------------------------------------------------------------------------------------------------
+
+    def shifted(self, offset: Sequence[int], sites: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """The sites one offset away from `sites` (all, where none are given); −1 beyond a free border.
+
+        On a periodic lattice narrower than the offset a site may come out as its own neighbour: it is none.
+        """
+        flat = np.arange(self.sites) if sites is None else np.asarray(sites, dtype=np.int64)
+        places = list(np.unravel_index(flat, self.shape))
+        inside = np.ones(flat.shape, dtype=bool)
+        if self.layout == "rows":
+            rows = places[0]
+            places[1] = places[1] + (rows + offset[0] + 1) // 2 - (rows + 1) // 2
+        for axis, (step, size, wraps) in enumerate(zip(offset, self.shape, self.periodic, strict=True)):
+            place = places[axis] + step
+            if not wraps:
+                inside &= (place >= 0) & (place < size)
+            places[axis] = place % size
+        there = np.ravel_multi_index(tuple(places), self.shape)
+        return np.where(inside & (there != flat), there, -1)
+
+    def neighbours(self, order: int, sites: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Neighbours of sites (all, where none are given), `[sites, n]`; −1 where there is none."""
+        return np.stack([self.shifted(offset, sites) for offset in self.geometry.offsets(order)], axis=-1)
+
+    def pairs(self, order: int) -> Iterator[Pairs]:
+        """Every unordered pair of neighbours once, direction by direction."""
+        for offset in self.geometry.half_offsets(order):
+            there = self.shifted(offset)
+            here = np.flatnonzero(there >= 0)
+            yield Pairs(here, there[here])
+
+    # -- places ----------------------------------------------------------------------------------------------------
+
+    def coordinates(self, sites: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Whole-numbered coordinates along the geometry's axes, `[n, d]`; for rows those on skewed axes."""
+        flat = np.arange(self.sites) if sites is None else sites
+        places = np.stack(np.unravel_index(flat, self.shape), axis=-1)
+        if self.layout == "rows":
+            places[..., 1] -= (places[..., 0] + 1) // 2
+        return places
+
+    @property
+    def periods(self) -> NDArray[np.int64]:
+        """What going once round each axis adds to the coordinates, `[d, d]`, one row per axis."""
+        periods = np.diag(self.shape)
+        if self.layout == "rows":
+            periods[0, 1] = -(self.shape[0] // 2)
+        return periods
+
+    def in_space(self, coordinates: NDArray[np.generic]) -> NDArray[np.float64]:
+        """Positions (y, x) or (z, y, x) of coordinates `[..., d]`, in units of the nearest neighbours' distance."""
+        return np.asarray(coordinates, dtype=np.float64) @ self.geometry.basis
+
+    def positions(self) -> NDArray[np.float64]:
+        """Where every site lies, `[sites, d]`."""
+        places = self.in_space(self.coordinates())
+        return places + np.array([0, 0.5]) if self.layout == "rows" else places
+
+    def symmetries(self) -> list[NDArray[np.int64]]:
+        """Turns and mirrors that this lattice, shape and boundary included, has: `ids.ravel()[permutation]`."""
+        return _lattice_symmetries(self)
+
+
+@lru_cache(maxsize=16)
+def _lattice_symmetries(lattice: Lattice) -> list[NDArray[np.int64]]:
+    if lattice.layout == "rows":
+        return [np.arange(lattice.sites)]
+    coordinates, found = lattice.coordinates(), []
+    for matrix in lattice.geometry.symmetries:
+        if not _keeps(lattice, matrix):
+            continue
+        places = coordinates @ matrix.T
+        for axis, (size, wraps) in enumerate(zip(lattice.shape, lattice.periodic, strict=True)):
+            places[:, axis] = places[:, axis] % size if wraps else places[:, axis] - places[:, axis].min()
+        found.append(np.ravel_multi_index(tuple(places.T), lattice.shape))
+    return found
+
+
+def _keeps(lattice: Lattice, matrix: NDArray[np.int64]) -> bool:
+    """Whether a turn or mirror maps the lattice's box, and its way round, onto itself."""
+    mixes = (np.count_nonzero(matrix, axis=1) > 1).any()
+    for axis, other in np.argwhere(matrix):
+        if lattice.shape[axis] != lattice.shape[other] or lattice.boundary[axis] != lattice.boundary[other]:
+            return False
+    return not mixes or (all(lattice.periodic) and len(set(lattice.shape)) == 1)
+
+
+def boundaries(words: str | Sequence[str], dimension: int) -> tuple[Boundary, ...]:
+    """One boundary per axis from one word for all, or one each."""
+    each = (words,) * dimension if isinstance(words, str) else tuple(str(word) for word in words)
+    if len(each) == 1:
+        each *= dimension
+    for word in each:
+        if word not in get_args(Boundary):
+            raise UserError(f"The boundary is {word!r}, but 'periodic' or 'free' is needed: correct it.")
+    if len(each) != dimension:
+        raise UserError(
+            f"{len(each)} boundaries were given for {dimension} axes: give one for all axes or one for each of them."
+        )
+    return cast("tuple[Boundary, ...]", each)
+
+
+def boundary_text(boundary: Sequence[str]) -> str:
+    """`periodic`, or `free × periodic` where axes differ."""
+    return boundary[0] if len(set(boundary)) == 1 else " × ".join(boundary)
+
+
+def size_text(shape: Sequence[int]) -> str:
+    """`100 × 80`."""
+    return " × ".join(map(str, shape))
+
+
+# -- hexagonal rows and skewed axes --------------------------------------------------------------------------------
+
+
+def to_skewed(ids: NDArray[np.int32], lattice: Lattice) -> tuple[NDArray[np.int32], Lattice]:
+    """A hexagonal state in CompuCell3D's rows on skewed axes: the same cells on the same sites.
+
+    Between free sides medium fills the corners of the larger box; refused where a cell touches those sides, because
+    beyond them there would be medium where there was nothing, and where the two rings differ.
+    """
+    _check_rings(ids, lattice)
+    height, width = lattice.shape
+    wider = width if lattice.periodic[1] else width + height // 2
+    skewed = Lattice(lattice.geometry, (height, wider), lattice.boundary)
+    rows, cols = np.indices(lattice.shape)
+    cols = (cols - (rows + 1) // 2) % width if lattice.periodic[1] else cols - (rows + 1) // 2 + height // 2
+    moved = np.zeros(skewed.shape, dtype=ids.dtype)
+    moved[rows, cols] = ids
+    return moved, skewed
+
+
+def to_rows(ids: NDArray[np.int32], lattice: Lattice, width: int | None = None) -> tuple[NDArray[np.int32], Lattice]:
+    """A hexagonal state on skewed axes in CompuCell3D's rows; the inverse of `to_skewed`.
+
+    Between free sides the rows are as wide as the state needs with one column of medium on each side, or `width`.
+    """
+    height = lattice.shape[0]
+    if lattice.boundary[0] == "periodic" and height % 2:
+        raise UserError(
+            f"The hexagonal lattice is periodic over {height} rows, but CompuCell3D's rows need an even number: "
+            "use such a lattice."
+        )
+    rows, cols = np.indices(lattice.shape)
+    if lattice.periodic[1]:
+        target = Lattice(lattice.geometry, lattice.shape, lattice.boundary, "rows")
+        _check_rings(ids, target)
+        moved = np.zeros_like(ids)
+        moved[rows, (cols + (rows + 1) // 2) % lattice.shape[1]] = ids
+        return moved, target
+    cols = cols + (rows + 1) // 2
+    occupied = cols[ids > 0]
+    first, last = (int(occupied.min()), int(occupied.max())) if occupied.size else (0, 0)
+    needed = last - first + 3
+    room = needed if width is None else width
+    if room < needed - 2:
+        raise UserError(
+            f"The state needs {needed - 2} columns in rows of hexagons, but {room} were asked for: give it more room."
+        )
+    cols = cols - first + (room - (last - first + 1)) // 2
+    moved = np.zeros((height, room), dtype=ids.dtype)
+    inside = (cols >= 0) & (cols < room)
+    moved[rows[inside], cols[inside]] = ids[inside]
+    target = Lattice(lattice.geometry, moved.shape, lattice.boundary, "rows")
+    _check_rings(moved, target)
+    return moved, target
+
+
+def _check_rings(ids: NDArray[np.int32], rows: Lattice) -> None:
+    """Refuse what rows and skewed axes cannot both hold."""
+    height, width = rows.shape
+    if rows.periodic[0] and (not rows.periodic[1] or (height // 2) % width):
+        raise UserError(
+            f"A hexagonal lattice of {height} rows of {width} that is periodic across the rows closes to another ring "
+            "on skewed axes than in CompuCell3D's rows: make that axis free, or run the state where it was made."
+        )
+    if not rows.periodic[1] and (ids[:, 0].any() or ids[:, -1].any()):
+        raise UserError(
+            "A cell touches a free side of a hexagonal lattice, where rows and skewed axes have different borders: "
+            "leave a column of medium on both sides."
+        )
