@@ -61,7 +61,7 @@ def renumbered(state: CellState, order: np.ndarray) -> CellState:
 
 @pytest.mark.parametrize("kind", ["nh", "nh_cnn", "local_nh"])
 @given(states(ids=(3, 7)), st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_renumbering_cells_changes_nothing(kind: str, state: CellState, random) -> None:
     order = list(range(1, state.types.size))
     random.shuffle(order)
@@ -77,7 +77,7 @@ def test_renumbering_changes_the_cnn() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(-3, 3), st.integers(-3, 3))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_shifts_by_stride_and_pools_leave_the_circular_nh_unchanged(seed: int, down: int, right: int) -> None:
     state = random_state(np.random.default_rng(seed), (12, 16), 5)
     unit = 4  # stride 2 × pool 2, which divides both sides
@@ -99,7 +99,7 @@ def tissue(seed: int, at: int, first: int, shape: tuple[int, int] = (16, 90)) ->
 
 @pytest.mark.parametrize("padding", ["zeros", "circular"])
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_distant_tissues_have_additive_energy_in_the_local_nh(padding: str, seed: int) -> None:
     hamiltonian = LOCAL[padding]
     field = hamiltonian.network.spec.receptive_field
@@ -132,7 +132,6 @@ def test_an_empty_cell_counts_in_the_nh_but_not_in_the_local_nh() -> None:
 
 
 @given(states(), st.booleans())
-@settings(deadline=None)
 def test_symbolic_energy_is_the_textbook_formula(state: CellState, periodic: bool) -> None:
     J = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.5, 3.0], [2.0, 3.0, 0.25]], dtype=torch.float64)
     field, coupling = torch.randn(2, *state.shape), torch.randn(3, 2)
