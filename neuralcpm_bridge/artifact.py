@@ -2,31 +2,62 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from .errors import UserError
+from .errors import UserError, engine_speaking
+from .lattice import Boundary, Geometry, GeometryName, Lattice, boundaries, geometry_named, size_text
 from .pretrained import resolve_model
 from .state import CellState
+from .terms import TERMS
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from ._engine import Model
+
+FORMAT = 2
 METADATA_KEY = "neuralcpm"
-CONVENTION = "H = 1/4 sum over unordered Moore pairs J + sum lambda (V - V*)^2; accept min(1, exp(-dH/T))"
+CONVENTION = "H = 2/|N| sum over unordered neighbour pairs J + sum lambda (V - V*)^2 + ...; accept min(1, exp(-dH/T))"
 
 ENGINE_KINDS = ("nh", "local_nh")
 """Networks whose ΔH the engine computes incrementally; the others run on ONNX Runtime."""
 
 
-Boundary = Literal["periodic", "free"]
-
-
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LatticeEntry(_Strict):
+    """Where a model lives: its geometry, its boundary per axis, and the shape it was trained on, if any."""
+
+    geometry: GeometryName = "square"
+    boundary: tuple[Boundary, ...] = ("periodic", "periodic")
+    shape: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(
+        cls, geometry: str = "square", boundary: str | Sequence[str] = "periodic", shape: Sequence[int] | None = None
+    ) -> LatticeEntry:
+        """From names, one boundary for all axes or one for each."""
+        each = boundaries(boundary, geometry_named(geometry).dimension)
+        return cls(geometry=geometry_named(geometry).name, boundary=each, shape=None if shape is None else tuple(shape))
+
+    @model_validator(mode="after")
+    def _has_one_entry_per_axis(self) -> LatticeEntry:
+        dimension = geometry_named(self.geometry).dimension
+        if len(self.boundary) != dimension or (self.shape is not None and len(self.shape) != dimension):
+            raise ValueError(f"a {self.geometry} lattice has {dimension} axes")
+        return self
+
+    def with_shape(self, shape: Sequence[int]) -> Lattice:
+        return Lattice.of(shape, self.geometry, self.boundary)
 
 
 class NeuralSpec(_Strict):
@@ -54,7 +85,7 @@ class NeuralSpec(_Strict):
 
 
 class SymbolicSpec(_Strict):
-    """The analytic terms and their values, for people and host writers; the initialisers are what counts."""
+    """The analytic terms, their neighbour orders and values, for people and host writers; the initialisers count."""
 
     weight: float
     offset: float = 0.0
@@ -72,15 +103,15 @@ class NeuralEntry(NeuralSpec):
 
 
 class Example(_Strict):
-    """A state with its energies and flip differences, computed in float64 when the file was written."""
+    """A state with its energies and flip differences (site, new id, ΔH), computed in float64 when it was written."""
 
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     runs: list[tuple[int, int]]
     types: list[int]
     energy: float
     symbolic: float
     neural: float
-    flips: list[tuple[int, int, int, float]]
+    flips: list[tuple[int, int, float]]
 
     @staticmethod
     def encode(ids: NDArray[np.int32]) -> list[tuple[int, int]]:
@@ -89,12 +120,13 @@ class Example(_Strict):
         lengths = np.diff(np.concatenate([starts, [flat.size]]))
         return [(int(flat[start]), int(length)) for start, length in zip(starts, lengths, strict=True)]
 
-    def state(self) -> CellState:
-        cells, lengths = np.array(self.runs, dtype=np.int64).reshape(-1, 2).T
-        height, width = self.shape
-        if lengths.min(initial=1) < 1 or lengths.sum() != height * width:
+    def state(self, lattice: LatticeEntry) -> CellState:
+        ids, lengths = np.array(self.runs, dtype=np.int64).reshape(-1, 2).T
+        if lengths.min(initial=1) < 1 or lengths.sum() != np.prod(self.shape):
             raise UserError("An example state of the model file does not fill its lattice: export the model again.")
-        return CellState(np.repeat(cells, lengths).reshape(self.shape), np.array(self.types))
+        return CellState(
+            np.repeat(ids, lengths).reshape(self.shape), np.array(self.types), lattice.with_shape(self.shape)
+        )
 
 
 class Metadata(_Strict):
@@ -107,10 +139,8 @@ class Metadata(_Strict):
     types: tuple[str, ...]
     cells: int | None = None
     fixed_cells: int | None = None
-    fixed_lattice: tuple[int, int] | None = None
-    lattice: tuple[int, int] | None = None
-    boundary: Boundary = "periodic"
-    neighbor_order: Literal[2] = 2
+    fixed_lattice: tuple[int, ...] | None = None
+    lattice: LatticeEntry = LatticeEntry()
     convention: str = CONVENTION
     temperature: float = Field(1.0, gt=0)
     extinction: bool = True
@@ -120,6 +150,32 @@ class Metadata(_Strict):
     training: dict[str, Any] = Field(default_factory=dict)
     weights_hash: str = ""
     examples: list[Example] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _has_a_lattice_for_its_network(self) -> Metadata:
+        if self.neural is not None and self.lattice.geometry != "square":
+            raise UserError(
+                f"The network ({self.neural.kind}) is made for a {self.lattice.geometry} lattice, but convolutions "
+                "exist on 2D square lattices only: use analytic terms, or a square lattice."
+            )
+        return self
+
+    @property
+    def geometry(self) -> Geometry:
+        return geometry_named(self.lattice.geometry)
+
+    @property
+    def boundary(self) -> tuple[Boundary, ...]:
+        return self.lattice.boundary
+
+    @property
+    def orders(self) -> dict[str, int]:
+        """Neighbour order of every term that has one."""
+        terms = self.symbolic.terms if self.symbolic is not None else {}
+        return {name: int(terms[name]["order"]) for name, spec in TERMS.items() if spec.ordered and name in terms}
+
+    def example_states(self) -> list[CellState]:
+        return [example.state(self.lattice) for example in self.examples]
 
 
 def architecture_name(terms: set[str], kind: str | None) -> str:
@@ -131,17 +187,43 @@ def architecture_name(terms: set[str], kind: str | None) -> str:
     return {"nh": "closure", "local_nh": "local_closure"}.get(kind, f"{kind}_closure")
 
 
+def upgraded(entry: dict[str, Any]) -> dict[str, Any]:
+    """Metadata of format 1 (2D square lattices, Moore neighbours, flips by row and column) as format 2."""
+    if entry.get("format", FORMAT) != 1:
+        return entry
+    entry = entry | {"format": 2}
+    boundary, shape = entry.pop("boundary", "periodic"), entry.pop("lattice", None)
+    entry.pop("neighbor_order", None)
+    entry["lattice"] = {"geometry": "square", "boundary": [boundary, boundary], "shape": shape}
+    if entry.get("symbolic") is not None:
+        terms = entry["symbolic"]["terms"]
+        moore = {name: {"order": 2, **values} if TERMS[name].ordered else values for name, values in terms.items()}
+        entry["symbolic"] = entry["symbolic"] | {"terms": moore}
+    entry["examples"] = [
+        example
+        | {"flips": [(row * example["shape"][1] + col, new_id, delta) for row, col, new_id, delta in example["flips"]]}
+        for example in entry.get("examples", [])
+    ]
+    return entry
+
+
 @dataclass(frozen=True)
 class Artifact:
-    """A loaded model file."""
+    """A loaded model file; `model` is the engine's, which has checked it and computes with it."""
 
     path: Path
     metadata: Metadata
-    weights: dict[str, NDArray[Any]]
+    model: Model
+
+    @cached_property
+    def weights(self) -> dict[str, NDArray[Any]]:
+        """Every named initialiser."""
+        return self.model.weights
 
     @property
     def engine_serves(self) -> bool:
-        return self.metadata.neural is None or self.metadata.neural.kind in ENGINE_KINDS
+        """Whether the engine computes this architecture; the others run on ONNX Runtime."""
+        return self.model.covered
 
     @property
     def size_bytes(self) -> int:
@@ -149,79 +231,82 @@ class Artifact:
 
     def state_from_channels(self, channels: NDArray[Any]) -> CellState:
         """`[2, H, W]`, with as many ids as the model was trained with (more, where it is not bound to them)."""
-        cells = self.metadata.fixed_cells or self.metadata.cells
-        if cells is not None and self.metadata.fixed_cells is None:
-            cells = max(cells, int(np.asarray(channels)[0].max(initial=0)) + 1)
-        return CellState.from_channels(channels, cells)
+        ids = self.metadata.fixed_cells or self.metadata.cells
+        if ids is not None and self.metadata.fixed_cells is None:
+            ids = max(ids, int(np.asarray(channels)[0].max(initial=0)) + 1)
+        return CellState.from_channels(channels, ids)
 
-    def check_state(self, state: CellState) -> None:
-        """Refuse a state that this model cannot take."""
-        known = self.metadata.types
+    def place(self, state: CellState) -> CellState:
+        """The state on the model's boundary; refused where this model cannot take it."""
+        meta, lattice = self.metadata, state.lattice
+        if lattice.geometry.name != meta.lattice.geometry:
+            raise UserError(
+                f"The state lies on a {lattice.geometry.name} lattice, but the model is for {meta.lattice.geometry} "
+                "ones: use a model of that lattice."
+            )
+        known = meta.types
         if state.types.max() >= len(known):
             cell = int(np.argmax(state.types))
             raise UserError(
                 f"Cell {cell} has type {state.types[cell]}, but the model knows the types 0 to {len(known) - 1} "
                 f"({', '.join(known)}): map the type to one of these."
             )
-        fixed_cells, fixed_lattice = self.metadata.fixed_cells, self.metadata.fixed_lattice
-        if fixed_cells is not None and state.types.size != fixed_cells:
+        if meta.fixed_cells is not None and state.types.size != meta.fixed_cells:
             raise UserError(
-                f"The state has {state.types.size} ids (medium included), but this model ({self.metadata.architecture})"
-                f" is fixed to {fixed_cells}: use a state with as many, or a model of another architecture."
+                f"The state has {state.types.size} ids (medium included), but this model ({meta.architecture})"
+                f" is fixed to {meta.fixed_cells}: use a state with as many, or a model of another architecture."
             )
-        if fixed_lattice is not None and state.shape != tuple(fixed_lattice):
+        if meta.fixed_lattice is not None and lattice.shape != meta.fixed_lattice:
             raise UserError(
-                f"The state is {state.shape[0]}×{state.shape[1]}, but the model's external potential is fixed to "
-                f"{fixed_lattice[0]}×{fixed_lattice[1]}: crop or pad the state to that lattice."
+                f"The state is {size_text(lattice.shape)}, but the model's external potential is fixed to "
+                f"{size_text(meta.fixed_lattice)}: crop or pad the state to that lattice."
             )
-        smallest = self.metadata.neural.smallest_lattice if self.metadata.neural else 1
-        if min(state.shape) < smallest:
+        smallest = meta.neural.smallest_lattice if meta.neural else 1
+        if min(lattice.shape) < smallest:
             raise UserError(
-                f"The state is {state.shape[0]}×{state.shape[1]}, but the model's strides and pools need at least "
+                f"The state is {size_text(lattice.shape)}, but the model's strides and pools need at least "
                 f"{smallest} sites per side: use a larger lattice."
             )
+        if lattice.boundary == meta.boundary:
+            return state
+        return replace(state, lattice=lattice.with_boundary(meta.boundary))
 
 
-def load_artifact(path: str | Path, *, check_examples: bool = True) -> Artifact:
-    """Read a model file and check its format, its hash, its shapes and (in well under a second) its examples.
+def load_artifact(path: str | Path) -> Artifact:
+    """Read a model file; the engine checks its format, its hash, its shapes and its examples, in well under a second.
 
     `path` may name a bundled model: `pretrained:NAME`.
     """
-    from ._engine import EngineError, read_artifact
+    from ._engine import Model
 
     path = resolve_model(path)
     if not path.is_file():
         raise UserError(f"There is no model file {path}: give the path of a model.onnx, or pretrained:NAME.")
+    with engine_speaking():
+        model = Model.load(str(path))
     try:
-        text, weights, _ = read_artifact(str(path))
-    except EngineError as error:
-        raise UserError(str(error)) from None
-    try:
-        metadata = Metadata.model_validate_json(text)
+        metadata = Metadata.model_validate(upgraded(json.loads(model.metadata)))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the whole"
         raise UserError(f"{path} has wrong metadata ({where}: {first['msg']}): export the model again.") from None
-    artifact = Artifact(path, metadata, weights)
-    _check_parts(artifact)
-    if check_examples and artifact.engine_serves:
-        check_against_examples(artifact, "engine")
-    return artifact
+    return Artifact(path, metadata, model)
 
 
 def check_against_examples(artifact: Artifact, backend: str) -> None:
     """Recompute the stored energies and flips with a back end; refuse the file where they differ."""
     from .delta import open_backend
 
-    for number, example in enumerate(artifact.metadata.examples):
-        served = open_backend(artifact, example.state(), prefer=backend)
+    for number, (example, state) in enumerate(
+        zip(artifact.metadata.examples, artifact.metadata.example_states(), strict=True)
+    ):
+        served = open_backend(artifact, state, prefer=backend)
         energy = served.energy()
-        allowed = 1e-4 + 1e-5 * max(abs(example.symbolic), abs(example.neural))
+        allowed = allowed_error(energy.symbolic, energy.neural)
         worst = max(abs(energy.symbolic - example.symbolic), abs(energy.neural - example.neural))
         if example.flips:
-            rows, cols, new_ids = (np.array(column) for column in list(zip(*example.flips, strict=True))[:3])
-            deltas = served.deltas(rows, cols, new_ids).sum(axis=1)
-            worst = max(worst, float(np.abs(deltas - [flip[3] for flip in example.flips]).max()))
+            sites, new_ids, deltas = (np.array(column) for column in zip(*example.flips, strict=True))
+            worst = max(worst, float(np.abs(served.deltas(sites, new_ids).sum(axis=1) - deltas).max()))
         if not worst <= allowed:
             raise UserError(
                 f"{artifact.path} disagrees with its own example {number} by {worst:.3g} (allowed: {allowed:.3g}) on "
@@ -229,23 +314,6 @@ def check_against_examples(artifact: Artifact, backend: str) -> None:
             )
 
 
-def _check_parts(artifact: Artifact) -> None:
-    """The parts and values that people read must be those that are computed with."""
-    entry = artifact.metadata.symbolic
-    for part, stated in (("symbolic", entry), ("neural", artifact.metadata.neural)):
-        if (stated is not None) != (f"{part}.weight" in artifact.weights):
-            raise UserError(
-                f"{artifact.path} states {'no' if stated is None else 'a'} {part} part in its metadata, but its "
-                "weights say otherwise: export the model again."
-            )
-    if entry is None:
-        return
-    shown = {"weight": entry.weight, "offset": entry.offset}
-    for term, values in entry.terms.items():
-        shown |= {f"{term}.{key}": value for key, value in values.items() if key != "fields"}
-    for key, value in shown.items():
-        stored = artifact.weights.get(f"symbolic.{key}")
-        if stored is None or stored.shape != np.shape(value) or not np.allclose(stored, value, rtol=1e-6, atol=1e-9):
-            raise UserError(
-                f"{artifact.path} states another {key} in its metadata than in its weights: export the model again."
-            )
+def allowed_error(symbolic: float, neural: float) -> float:
+    """What float32 rounding explains between two back ends, as the engine's own loader has it."""
+    return 1e-4 + 1e-5 * (abs(symbolic) + abs(neural))

@@ -1,7 +1,7 @@
 """The ΔH protocol: what every host asks of a Hamiltonian, and the choice of who answers.
 
-A flip is a site `(row, col)` and the id copied into it. Energies are in units of the training temperature's energy
-scale (docs/conventions.md); hosts convert.
+A flip is a site (its flat index, `state.lattice.site(row, col)`) and the id copied into it. Energies are in units of
+the training temperature's energy scale (docs/conventions.md); hosts convert.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .artifact import Artifact
     from .state import CellState
 
-Term = Literal["full", "neural", "symbolic"]
+Part = Literal["full", "neural", "symbolic"]
 
 
 class Energy(NamedTuple):
@@ -32,10 +32,10 @@ class Energy(NamedTuple):
 
 
 class DeltaBackend(Protocol):
-    """Keeps the current state and answers for it; `term` selects which part of H `delta` returns."""
+    """Keeps the current state and answers for it; `part` selects which part of H `delta` returns."""
 
     name: str
-    term: Term
+    part: Part
 
     def reset(self, state: CellState) -> None: ...
 
@@ -43,19 +43,19 @@ class DeltaBackend(Protocol):
 
     def energy(self) -> Energy: ...
 
-    def delta(self, row: int, col: int, new_id: int) -> float:
-        """ΔH of one flip of the current state, in the selected term."""
+    def delta(self, site: int, new_id: int) -> float:
+        """ΔH of one flip of the current state, in the selected part."""
         ...
 
-    def deltas(self, rows: ArrayLike, cols: ArrayLike, new_ids: ArrayLike) -> NDArray[np.float64]:
+    def deltas(self, sites: ArrayLike, new_ids: ArrayLike) -> NDArray[np.float64]:
         """ΔH of independent flips of the current state, `[n, 2]`: symbolic and neural part."""
         ...
 
-    def commit(self, row: int, col: int, new_id: int) -> None:
+    def commit(self, site: int, new_id: int) -> None:
         """Apply one flip."""
         ...
 
-    def change_pixels(self, rows: ArrayLike, cols: ArrayLike, new_ids: ArrayLike) -> None:
+    def change_pixels(self, sites: ArrayLike, new_ids: ArrayLike) -> None:
         """Apply many pixels at once: a division, a death, a layout."""
         ...
 
@@ -65,13 +65,12 @@ class DeltaBackend(Protocol):
 
 
 def open_backend(
-    artifact: Artifact, state: CellState, *, term: Term = "full", prefer: str | None = None
+    artifact: Artifact, state: CellState, *, part: Part = "full", prefer: str | None = None
 ) -> DeltaBackend:
     """The back end that serves this model: the engine where it can, ONNX Runtime otherwise.
 
     `prefer` forces "engine" or "onnxruntime".
     """
-    artifact.check_state(state)
     choice = prefer or ("engine" if artifact.engine_serves else "onnxruntime")
     if choice == "engine":
         if not artifact.engine_serves:
@@ -81,9 +80,9 @@ def open_backend(
             )
         from .backends.engine import EngineBackend
 
-        return EngineBackend(artifact, state, term=term)
+        return EngineBackend(artifact, state, part=part)
     if choice == "onnxruntime":
         from .backends.onnxruntime import OnnxRuntimeBackend
 
-        return OnnxRuntimeBackend(artifact, state, term=term)
+        return OnnxRuntimeBackend(artifact, state, part=part)
     raise UserError(f"There is no back end {choice!r}: choose 'engine' or 'onnxruntime'.")

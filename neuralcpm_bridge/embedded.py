@@ -1,7 +1,8 @@
 """The embedded host: Metropolis dynamics without CompuCell3D or Morpheus.
 
-One Monte Carlo step is H·W attempts; an attempt is a uniform target site and a uniform neighbour of it as source, as
-in the other hosts. The engine runs the models it covers; the others run here, over the ΔH protocol.
+One Monte Carlo step is as many attempts as there are sites; an attempt is a uniform target site and a uniform
+neighbour of it as source, as in the other hosts. The engine runs the models it covers; the others run here, over the
+ΔH protocol.
 """
 
 from __future__ import annotations
@@ -17,15 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .artifact import Artifact
-from .delta import DeltaBackend, Energy, Term, open_backend
-from .errors import UserError
+from .delta import DeltaBackend, Energy, Part, open_backend
+from .errors import UserError, engine_speaking
+from .lattice import Geometry
 from .state import CellState
 
-Neighbourhood = Literal["moore", "von_neumann"]
-OFFSETS: dict[str, NDArray[np.int64]] = {
-    "moore": np.array([(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)]),
-    "von_neumann": np.array([(-1, 0), (0, -1), (0, 1), (1, 0)]),
-}
+Neighbourhood = Literal["moore", "von_neumann"] | int
+"""Where copies come from: the sites around one, its nearest, or all up to an order."""
 RESPONSE_SECONDS = 0.25
 """Longest time between two signs of life: how far a progress bar or an interrupt may lag."""
 
@@ -39,8 +38,19 @@ class Dynamics:
     neighbourhood: Neighbourhood = "moore"
     boundary_only: bool = False
     """Skip attempts within one cell, counting them: the same process in law, from other random numbers."""
-    term: Term = "full"
+    part: Part = "full"
     forbid_extinction: bool = False
+
+    def copy_order(self, geometry: Geometry) -> int:
+        """The order of the neighbourhood that copies come from."""
+        words = {"moore": geometry.moore_order, "von_neumann": 1}
+        order = words.get(self.neighbourhood) if isinstance(self.neighbourhood, str) else self.neighbourhood
+        if order is None:
+            raise UserError(
+                f"The neighbourhood {self.neighbourhood!r} is none: give 'moore', 'von_neumann' or an order from 1 on."
+            )
+        geometry.offsets(order)  # refuses what the geometry does not have
+        return order
 
 
 @dataclass
@@ -79,38 +89,35 @@ class Chains(ABC):
 
 
 class EngineChains(Chains):
-    """Chains inside the engine, on several threads."""
+    """Chains inside the engine, on several threads; they share the artifact's model."""
 
     def __init__(self, artifact: Artifact, states: Sequence[CellState], dynamics: Dynamics, threads: int = 1) -> None:
-        from .backends.engine import EngineBackend, engine_model
+        from .backends.engine import EngineBackend
 
         super().__init__(dynamics, "engine")
-        model = engine_model(artifact)
         self.threads = threads
+        self.copy_order = dynamics.copy_order(artifact.metadata.geometry)
         self.backends = [
-            EngineBackend(
-                artifact, state, term=dynamics.term, forbid_extinction=dynamics.forbid_extinction, model=model
-            )
+            EngineBackend(artifact, state, part=dynamics.part, forbid_extinction=dynamics.forbid_extinction)
             for state in states
         ]
 
     def advance(self, mcs: int) -> None:
-        from ._engine import EngineError, run_chains
+        from ._engine import run_chains
 
         how = self.dynamics
         seeds = [(how.seed + chain) % 2**64 for chain in range(len(self.backends))]
-        try:
+        states = [backend.engine for backend in self.backends]
+        with engine_speaking():
             results = run_chains(
-                [backend.engine for backend in self.backends],
+                states,
                 mcs,
                 how.temperature,
                 seeds,
                 self.threads,
-                how.neighbourhood,
-                how.boundary_only,
+                copy_order=self.copy_order,
+                boundary_only=how.boundary_only,
             )
-        except EngineError as error:
-            raise UserError(str(error)) from None
         for counts in results:
             self.counts.add(counts)
 
@@ -124,22 +131,25 @@ class EngineChains(Chains):
 class ProtocolChains(Chains):
     """Chains over any ΔH back end, one attempt at a time: for models the engine does not cover."""
 
-    def __init__(self, backends: Sequence[DeltaBackend], dynamics: Dynamics, periodic: bool) -> None:
+    def __init__(self, backends: Sequence[DeltaBackend], dynamics: Dynamics) -> None:
         super().__init__(dynamics, backends[0].name)
         if dynamics.boundary_only:
             raise UserError(
                 f"Proposals on boundaries only need the engine, but this model runs on {self.name}: leave it out."
             )
         self.backends = list(backends)
-        self.periodic = periodic
         self.step = 0
+        lattices = [backend.state().lattice for backend in backends]
+        tables = {lattice: lattice.neighbours(dynamics.copy_order(lattice.geometry)) for lattice in set(lattices)}
+        self.neighbours = [tables[lattice] for lattice in lattices]
 
     def advance(self, mcs: int) -> None:
         for step in range(self.step, self.step + mcs):
             for chain, backend in enumerate(self.backends):
                 # Keyed by chain and step, so that a chain does not depend on how its steps are grouped.
                 generator = np.random.Philox(key=(self.dynamics.seed + chain) % 2**64, counter=[0, 0, step, 0])
-                self.counts.add(metropolis_step(backend, self.dynamics, self.periodic, np.random.Generator(generator)))
+                random = np.random.Generator(generator)
+                self.counts.add(metropolis_step(backend, self.dynamics, self.neighbours[chain], random))
         self.step += mcs
 
     def states(self) -> list[CellState]:
@@ -150,34 +160,32 @@ class ProtocolChains(Chains):
 
 
 def metropolis_step(
-    backend: DeltaBackend, dynamics: Dynamics, periodic: bool, random: np.random.Generator
+    backend: DeltaBackend, dynamics: Dynamics, neighbours: NDArray[np.int64], random: np.random.Generator
 ) -> dict[str, int]:
-    """One Monte Carlo step."""
+    """One Monte Carlo step; `neighbours` `[sites, n]`: where copies come from, −1 for nowhere."""
     state = backend.state()
-    ids, volumes = state.ids.copy(), state.volumes
-    height, width = state.shape
-    offsets = OFFSETS[dynamics.neighbourhood]
-    targets = np.stack([random.integers(height, size=ids.size), random.integers(width, size=ids.size)], axis=1)
-    sources = targets + offsets[random.integers(len(offsets), size=ids.size)]
+    ids, volumes = state.ids.ravel().copy(), state.volumes
+    targets = np.ravel_multi_index(
+        [random.integers(size, size=ids.size) for size in state.lattice.shape], state.lattice.shape
+    )
+    sources = neighbours[targets, random.integers(neighbours.shape[1], size=ids.size)]
     uniform = random.random(ids.size)
     counts = {"attempts": ids.size, "proposals": 0, "accepted": 0}
-    inside = ((sources >= 0) & (sources < (height, width))).all(axis=1)
-    sources %= (height, width)
-    for attempt in range(ids.size) if periodic else np.flatnonzero(inside):
-        row, col = targets[attempt]
-        old_id, new_id = ids[row, col], ids[tuple(sources[attempt])]
+    for attempt in np.flatnonzero(sources >= 0):
+        site = targets[attempt]
+        old_id, new_id = ids[site], ids[sources[attempt]]
         if old_id == new_id:
             continue
         counts["proposals"] += 1
         if dynamics.forbid_extinction and old_id > 0 and volumes[old_id] == 1:
             continue
-        delta = backend.delta(int(row), int(col), int(new_id))
+        delta = backend.delta(int(site), int(new_id))
         if math.isnan(delta):
             raise UserError("ΔH became undefined (not a number): the model's weights are out of range, train it again.")
         if delta > 0 and not (dynamics.temperature > 0 and uniform[attempt] < math.exp(-delta / dynamics.temperature)):
             continue
-        backend.commit(int(row), int(col), int(new_id))
-        ids[row, col] = new_id
+        backend.commit(int(site), int(new_id))
+        ids[site] = new_id
         volumes[old_id] -= 1
         volumes[new_id] += 1
         counts["accepted"] += 1
@@ -188,12 +196,9 @@ def open_chains(artifact: Artifact, states: Sequence[CellState], dynamics: Dynam
     """Chains on the engine where it covers the model, else over ONNX Runtime."""
     if not (math.isfinite(dynamics.temperature) and dynamics.temperature >= 0):
         raise UserError(f"The temperature is {dynamics.temperature}, but a finite number from 0 on is needed.")
-    for state in states:
-        artifact.check_state(state)
     if artifact.engine_serves:
         return EngineChains(artifact, states, dynamics, threads)
-    backends = [open_backend(artifact, state, term=dynamics.term) for state in states]
-    return ProtocolChains(backends, dynamics, artifact.metadata.boundary == "periodic")
+    return ProtocolChains([open_backend(artifact, state, part=dynamics.part) for state in states], dynamics)
 
 
 def evenly_spaced(mcs: int, count: int) -> list[int]:

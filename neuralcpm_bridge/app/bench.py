@@ -6,6 +6,7 @@ Times are the thread's own processor time, so that other programs on the machine
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -18,18 +19,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralcpm_bridge._engine import Model, isa
+from neuralcpm_bridge._engine import State as EngineState
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.backends.engine import EngineBackend
 from neuralcpm_bridge.backends.onnxruntime import OnnxRuntimeBackend
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import needs_torch
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
 
-Flip = tuple[int, int, int]
-"""Row, column, new id."""
+Flip = tuple[int, int]
+"""Site, new id."""
 
 MODELS = {"local8": "local8", "local16": "local16", "local8x2": "local8x2", "paper_nh": "mnist-nh"}
 SPACING = 10
 """Sites between neighbouring cell centres: cells of about 100 sites."""
+
+CONTACT = [[0.0, 0.5, 0.5], [0.5, 1 / 3, 0.2], [0.5, 0.2, 4 / 15]]
+STRENGTH, TARGET_VOLUME = 0.1, 100.0
+"""The paper's cell sorting."""
+OTHER_LATTICES = {"hexagonal": ((100, 100), 10), "cubic": ((40, 40, 40), 5)}
+"""Shape, and the side of the blocks that are cells: about as many sites each as on the square lattice."""
 
 SECONDS_PER_MODEL = 4.0
 TURN = 0.02
@@ -44,43 +54,60 @@ print(768**3 / best / 1e9)
 
 def run_bench() -> dict[str, Any]:
     """The JSON object of `neuralcpm bench`."""
-    from neuralcpm_bridge._engine import isa
-
     with tempfile.TemporaryDirectory() as folder:
         artifacts = bench_models(Path(folder))
         state = dense_cluster(50, (100, 100))
         delta, scaling = time_deltas({name: artifacts[name] for name in MODELS}, state)
         metropolis = {
-            name: {"attempts_per_s": time_metropolis(artifacts[name], state)}
+            name: {"attempts_per_s": time_metropolis(EngineBackend(artifacts[name], state).engine)}
             for name in ("cellsort", "local8", "paper_nh")
         }
+    lattices = {
+        geometry: {"attempts_per_s": time_metropolis(cell_sorting(Lattice.of(shape, geometry), block))}
+        for geometry, (shape, block) in OTHER_LATTICES.items()
+    }
     return {
         "isa": isa(),
         "gemm_gmac_per_s": gemm_speed(),
         "delta": delta,
         "scaling": scaling,
         "metropolis": metropolis,
+        "lattices": lattices,
     }
 
 
 def bench_models(folder: Path) -> dict[str, Artifact]:
     """Freshly initialised networks of the named sizes, and the paper's cell sorting."""
-    try:
+    with needs_torch("bench"):
         import torch
 
         from training.export import export
         from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"bench makes its models with torch, but {error.name} is not installed: run pip install "
-            "'neuralcpm-bridge[cpu,train]'."
-        ) from None
+
     torch.manual_seed(0)
     artifacts = {name: export(make_preset(preset), folder / f"{name}.onnx") for name, preset in MODELS.items()}
-    contact = torch.tensor([[0.0, 0.5, 0.5], [0.5, 1 / 3, 0.2], [0.5, 0.2, 4 / 15]])
-    volume = Volume(torch.tensor([0.1]), torch.tensor([100.0]))
-    sorting = Hamiltonian(("medium", "A", "B"), Symbolic(Contact(contact), volume))
+    volume = Volume(torch.tensor([STRENGTH]), torch.tensor([TARGET_VOLUME]))
+    sorting = Hamiltonian(("medium", "A", "B"), Symbolic(Contact(torch.tensor(CONTACT)), volume))
     return artifacts | {"cellsort": export(sorting, folder / "cellsort.onnx")}
+
+
+def cell_sorting(lattice: Lattice, block: int) -> EngineState:
+    """The paper's cell sorting on another lattice: blocks of sites, types in turn, medium around them."""
+    description = {
+        "types": ["medium", "A", "B"],
+        "lattice": {"geometry": lattice.geometry.name, "boundary": lattice.boundary},
+    }
+    weights = {
+        "symbolic.contact.J": np.array(CONTACT),
+        "symbolic.volume.strength": np.array([0.0, STRENGTH, STRENGTH]),
+        "symbolic.volume.target": np.array([0.0, TARGET_VOLUME, TARGET_VOLUME]),
+    }
+    blocks = np.indices(lattice.shape) // block
+    counts = np.array(lattice.shape) // block
+    inner = np.all([(place > 0) & (place < count - 1) for place, count in zip(blocks, counts, strict=True)], axis=0)
+    ids = np.where(inner, np.ravel_multi_index(tuple(blocks), tuple(counts)) + 1, 0).astype(np.int32)
+    types = np.concatenate([[0], 1 + np.arange(ids.max()) % 2]).astype(np.int32)
+    return EngineState(Model(json.dumps(description), weights), ids, types)
 
 
 def dense_cluster(cells: int, shape: tuple[int, int], seed: int = 0) -> CellState:
@@ -113,18 +140,15 @@ def nearest_point(points: NDArray[np.float64], shape: tuple[int, int]) -> NDArra
 
 def boundary_flips(state: CellState, count: int, seed: int = 0) -> list[Flip]:
     """Random directed neighbour pairs of different cells, as a host proposes them."""
-    rng = np.random.default_rng(seed)
-    sites = np.argwhere(state.boundary(periodic=False))
-    flips: list[Flip] = []
-    while len(flips) < count:
-        row, col = map(int, sites[rng.integers(len(sites))])
-        r, c = row + int(rng.integers(-1, 2)), col + int(rng.integers(-1, 2))
-        if 0 <= r < state.shape[0] and 0 <= c < state.shape[1] and state.ids[r, c] != state.ids[row, col]:
-            flips.append((row, col, int(state.ids[r, c])))
-    return flips
+    ids, borders = state.ids.ravel(), np.flatnonzero(state.boundary())
+    neighbours = state.lattice.neighbours(state.lattice.geometry.moore_order, borders)
+    sites, directions = np.nonzero((neighbours >= 0) & (ids[neighbours] != ids[borders, None]))
+    picked = np.random.default_rng(seed).integers(sites.size, size=count)
+    new_ids = ids[neighbours[sites[picked], directions[picked]]]
+    return list(zip(borders[sites[picked]].tolist(), new_ids.tolist(), strict=True))
 
 
-Timed = tuple[Callable[[int, int, int], Any], Sequence[Flip]]
+Timed = tuple[Callable[[int, int], Any], Sequence[Flip]]
 """A function and what it is called with, over and over."""
 Turns = list[NDArray[np.float64]]
 """Microseconds of each call, turn by turn."""
@@ -186,34 +210,33 @@ def time_deltas(artifacts: dict[str, Artifact], state: CellState) -> tuple[dict[
     return delta, {"local8": {"cells_50_us": few, "cells_5000_us": many, "ratio": many / few}}
 
 
-def full_energy(artifact: Artifact, state: CellState) -> Callable[[int, int, int], Any]:
+def full_energy(artifact: Artifact, state: CellState) -> Callable[[int, int], Any]:
     """ONNX Runtime's energy of the whole state, which no flip changes."""
     session = OnnxRuntimeBackend(artifact, state, threads=1).session
     feed = {"ids": state.ids[None].astype(np.int64), "types": state.types[None].astype(np.int64)}
     return lambda *flip: session.run(["energy"], feed)
 
 
-def time_commits(engine: Any, flips: list[Flip]) -> float:
+def time_commits(engine: EngineState, flips: list[Flip]) -> float:
     """Median of a commit that follows its own proposal, as in a Metropolis loop; every flip is undone again."""
     times, stop = [], time.thread_time() + SECONDS_PER_MODEL / 4
-    ids = engine.ids
-    for row, col, new_id in flips:
-        for target in (new_id, int(ids[row, col])):
-            engine.delta(row, col, target)
+    ids = engine.ids.ravel()
+    for site, new_id in flips:
+        for target in (new_id, int(ids[site])):
+            engine.delta(site, target)
             start = time.thread_time_ns()
-            engine.commit(row, col, target)
+            engine.commit(site, target)
             times.append((time.thread_time_ns() - start) / 1e3)
         if time.thread_time() > stop:
             break
     return float(np.median(times))
 
 
-def time_metropolis(artifact: Artifact, state: CellState) -> float:
-    """Attempts per second of a plain sweep, same-cell picks included, as hosts count them."""
-    engine = EngineBackend(artifact, state).engine
+def time_metropolis(engine: EngineState) -> float:
+    """Attempts per second of a plain sweep at T = 1, same-cell picks included, as hosts count them."""
     attempts, start, mcs = 0, time.thread_time(), 1
     while (spent := time.thread_time() - start) < SECONDS_PER_MODEL / 2:
-        attempts += engine.sweep(mcs, artifact.metadata.temperature, 1)["attempts"]
+        attempts += engine.sweep(mcs, 1.0, 1)["attempts"]
         mcs = max(1, int(mcs * min(4.0, 0.5 / max(spent, 1e-3))))
     return attempts / spent
 

@@ -7,7 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..delta import Energy, Term
+from ..delta import Energy, Part
+from ..errors import UserError
+from ..lattice import Lattice
 from ..state import CellState
 
 BATCH_SITES = 2_000_000
@@ -19,44 +21,50 @@ class FullEnergyBackend(ABC):
 
     name: str
 
-    def __init__(self, state: CellState, term: Term) -> None:
-        self.term: Term = term
+    def __init__(self, state: CellState, part: Part) -> None:
+        self.part: Part = part
         self.reset(state)
 
     @abstractmethod
     def energies(self, ids: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.float64]:
-        """ids `[n, H, W]`, types `[n, C]` → symbolic and neural part `[n, 2]`."""
+        """ids `[n, H, W]` or `[n, D, H, W]`, types `[n, C]` → symbolic and neural part `[n, 2]`."""
 
     def reset(self, state: CellState) -> None:
+        if state.lattice.layout != "axes":
+            raise UserError(
+                "A hexagonal state in pushed rows was given to a back end that knows skewed axes only: convert it "
+                "(lattice.to_skewed), or use the engine."
+            )
+        self.lattice: Lattice = state.lattice
         self._ids, self._types = state.ids.astype(np.int64), state.types.astype(np.int64)
         self._current = self._of(self._ids[None])[0]
 
     def state(self) -> CellState:
-        return CellState(self._ids.astype(np.int32), self._types.astype(np.int32))
+        return CellState(self._ids.astype(np.int32), self._types.astype(np.int32), self.lattice)
 
     def energy(self) -> Energy:
         return Energy(*map(float, self._current))
 
-    def delta(self, row: int, col: int, new_id: int) -> float:
-        symbolic, neural = map(float, self.deltas([row], [col], [new_id])[0])
-        return {"full": symbolic + neural, "symbolic": symbolic, "neural": neural}[self.term]
+    def delta(self, site: int, new_id: int) -> float:
+        symbolic, neural = map(float, self.deltas([site], [new_id])[0])
+        return {"full": symbolic + neural, "symbolic": symbolic, "neural": neural}[self.part]
 
-    def deltas(self, rows: ArrayLike, cols: ArrayLike, new_ids: ArrayLike) -> NDArray[np.float64]:
-        rows, cols, new_ids = np.asarray(rows), np.asarray(cols), np.asarray(new_ids)
+    def deltas(self, sites: ArrayLike, new_ids: ArrayLike) -> NDArray[np.float64]:
+        sites, new_ids = np.asarray(sites), np.asarray(new_ids)
         batch = max(1, BATCH_SITES // (self._ids.size * self._types.size))
         parts = [np.empty((0, 2))]
-        for start in range(0, rows.size, batch):
+        for start in range(0, sites.size, batch):
             chosen = slice(start, start + batch)
-            changed = np.repeat(self._ids[None], rows[chosen].size, axis=0)
-            changed[np.arange(len(changed)), rows[chosen], cols[chosen]] = new_ids[chosen]
-            parts.append(self._of(changed) - self._current)
+            changed = np.repeat(self._ids.reshape(1, -1), sites[chosen].size, axis=0)
+            changed[np.arange(len(changed)), sites[chosen]] = new_ids[chosen]
+            parts.append(self._of(changed.reshape(-1, *self._ids.shape)) - self._current)
         return np.concatenate(parts)
 
-    def commit(self, row: int, col: int, new_id: int) -> None:
-        self.change_pixels([row], [col], [new_id])
+    def commit(self, site: int, new_id: int) -> None:
+        self.change_pixels([site], [new_id])
 
-    def change_pixels(self, rows: ArrayLike, cols: ArrayLike, new_ids: ArrayLike) -> None:
-        self._ids[np.asarray(rows), np.asarray(cols)] = new_ids
+    def change_pixels(self, sites: ArrayLike, new_ids: ArrayLike) -> None:
+        self._ids.ravel()[np.asarray(sites)] = new_ids
         self._current = self._of(self._ids[None])[0]
 
     def set_type(self, cell: int, cell_type: int) -> None:

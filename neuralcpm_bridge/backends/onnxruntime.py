@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..artifact import Artifact
-from ..delta import Term
+from ..delta import Part
 from ..errors import UserError
 from ..state import CellState
 from .full import FullEnergyBackend
@@ -50,17 +50,16 @@ class OnnxRuntimeBackend(FullEnergyBackend):
     """Full energies by the artifact's own graph."""
 
     def __init__(
-        self, artifact: Artifact, state: CellState, *, term: Term = "full", threads: int | None = None
+        self, artifact: Artifact, state: CellState, *, part: Part = "full", threads: int | None = None
     ) -> None:
         self.artifact = artifact
         self.session = make_session(artifact, threads)
         provider = self.session.get_providers()[0].removesuffix("ExecutionProvider")
         self.name = f"onnxruntime ({provider})"
-        super().__init__(state, term)
+        super().__init__(state, part)
 
     def reset(self, state: CellState) -> None:
-        self.artifact.check_state(state)
-        super().reset(state)
+        super().reset(self.artifact.place(state))
 
     def energies(self, ids: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.float64]:
         return np.stack(self.session.run(["symbolic", "neural"], {"ids": ids, "types": types}), axis=1)

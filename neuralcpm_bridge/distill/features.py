@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..state import CellState
-from .sampling import MOORE, FlipSample
+from .sampling import FlipSample
 
 
 @dataclass(frozen=True)
@@ -34,55 +34,47 @@ def type_pairs(count: int) -> list[tuple[int, int]]:
     return [(a, b) for a in range(count) for b in range(max(a, 1), count)]
 
 
-def flip_changes(sample: FlipSample, count: int, periodic: bool) -> FlipChanges:
-    """The changes of every flip of a sample; `count` types, the medium included."""
+def flip_changes(sample: FlipSample, count: int, order: int) -> FlipChanges:
+    """The changes of every flip of a sample: `count` types, the medium included; neighbours up to `order`."""
     state = sample.state
-    old_ids = state.ids[sample.rows, sample.cols].astype(np.int64)
-    around, exists = _neighbours(state, sample.rows, sample.cols, periodic)
+    weight = state.lattice.geometry.pair_weight(order)
+    ids = state.ids.ravel()
+    old_ids = ids[sample.sites].astype(np.int64)
+    neighbours = state.lattice.neighbours(order, sample.sites)
+    around, exists = ids[neighbours].astype(np.int64), neighbours >= 0
     pair_of = np.full((count, count), -1)
     pairs = type_pairs(count)
     for number, (a, b) in enumerate(pairs):
         pair_of[a, b] = pair_of[b, a] = number
-    contacts = np.zeros((sample.rows.size, len(pairs)))
-    everyone = np.arange(sample.rows.size)
+    contacts = np.zeros((sample.sites.size, len(pairs)))
+    everyone = np.arange(sample.sites.size)
     like = []
-    for ids, sign in ((old_ids, -1), (sample.new_ids, +1)):
-        same = (around == ids[:, None]) & exists
+    for side, sign in ((old_ids, -1), (sample.new_ids, +1)):
+        same = (around == side[:, None]) & exists
         like.append(same.sum(axis=1))
-        for column in range(len(MOORE)):
+        for column in range(neighbours.shape[1]):
             unlike = exists[:, column] & ~same[:, column]
-            pair = pair_of[state.types[ids[unlike]], state.types[around[unlike, column]]]
+            pair = pair_of[state.types[side[unlike]], state.types[around[unlike, column]]]
             np.add.at(contacts, (everyone[unlike], pair), sign)
-    neighbours = exists.sum(axis=1)
+    present = exists.sum(axis=1)
     ends = np.stack([old_ids, sample.new_ids], axis=1)
-    surfaces = _surfaces(state, periodic)
     return FlipChanges(
-        contacts=contacts / 4,
+        contacts=contacts * weight,
         types=state.types[ends].astype(np.int64),
         volumes=state.volumes[ends].astype(np.float64),
         volume_change=np.broadcast_to([-1.0, 1.0], ends.shape).copy(),
-        surfaces=surfaces[ends],
+        surfaces=surfaces(state, order)[ends],
         # the site's own unlike pairs go (come), and each like neighbour gains (loses) one
-        surface_change=np.stack([2 * like[0] - neighbours, neighbours - 2 * like[1]], axis=1) / 4,
+        surface_change=np.stack([2 * like[0] - present, present - 2 * like[1]], axis=1) * weight,
     )
 
 
-def _neighbours(
-    state: CellState, rows: NDArray[np.int64], cols: NDArray[np.int64], periodic: bool
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Ids around every site `[n, 8]`, and which of them lie on the lattice."""
-    height, width = state.shape
-    to_row, to_col = rows[:, None] + MOORE[:, 0], cols[:, None] + MOORE[:, 1]
-    exists = np.ones(to_row.shape, dtype=bool)
-    if not periodic:
-        exists = (to_row >= 0) & (to_row < height) & (to_col >= 0) & (to_col < width)
-    return state.ids[to_row % height, to_col % width].astype(np.int64), exists
-
-
-def _surfaces(state: CellState, periodic: bool) -> NDArray[np.float64]:
-    """S of every id: a quarter of the ordered Moore pairs that leave it."""
-    rows, cols = np.divmod(np.arange(state.ids.size), state.shape[1])
-    around, exists = _neighbours(state, rows, cols, periodic)
-    own = state.ids.ravel().astype(np.int64)
-    leaving = ((around != own[:, None]) & exists).sum(axis=1)
-    return np.bincount(own, weights=leaving, minlength=state.types.size) / 4
+def surfaces(state: CellState, order: int) -> NDArray[np.float64]:
+    """S of every id: the ordered pairs that leave it, weighed with 2/|N|."""
+    ids = state.ids.ravel()
+    leaving = np.zeros(state.types.size)
+    for here, there in state.lattice.pairs(order):
+        differs = ids[here] != ids[there]
+        for side in (here, there):
+            leaving += np.bincount(ids[side[differs]], minlength=leaving.size)
+    return leaving * state.lattice.geometry.pair_weight(order)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..artifact import Metadata
-from ..conventions import VolumeFunction
+from ..conventions import TARGETS
 from ..errors import UserError
+from ..terms import TERMS, ModelTerm, Values
 from .features import FlipChanges, flip_changes, type_pairs
 from .sampling import FlipSample
 
@@ -42,18 +43,16 @@ class Fit:
 class Distilled:
     """The fitted energies, in the training convention, and how well they stand for the model.
 
+    `terms`: the weights of each term by their names in `TERMS`: `contact`, `volume` or, where it is no parabola,
+    `volume_function`, and `surface` where it explains more; `orders`: their neighbour orders.
     `shares`: part of the variance of ΔH that each contact pair, volume and surface carries, by the names of `values`.
     `network_explained`: part of the variance of the network's own ΔH that is not left over, on held-out flips; None
     where the model is nothing but a network or has none. Contacts and volumes vary far more than what a closure adds to
     them, so a high R² alone may hide that what it adds is lost.
     """
 
-    contact: NDArray[np.float64]
-    strength: NDArray[np.float64] | None
-    target_volume: NDArray[np.float64] | None
-    volume_function: VolumeFunction | None
-    surface_strength: NDArray[np.float64] | None
-    target_surface: NDArray[np.float64] | None
+    terms: dict[str, Values]
+    orders: dict[str, int]
     r2: float
     r2_held_out: float
     decision_mismatch: float
@@ -68,8 +67,9 @@ class Problem:
 
     def __init__(self, samples: list[FlipSample], meta: Metadata) -> None:
         self.count = len(meta.types)
-        periodic = meta.boundary == "periodic"
-        self.changes = FlipChanges.joined([flip_changes(sample, self.count, periodic) for sample in samples])
+        # Of contacts and surfaces alike: stock simulators have one neighbourhood for both.
+        self.order = meta.orders.get("contact", meta.geometry.moore_order)
+        self.changes = FlipChanges.joined([flip_changes(sample, self.count, self.order) for sample in samples])
         self.deltas = np.concatenate([sample.deltas for sample in samples])
         self.neural = np.concatenate([sample.neural for sample in samples])
         self.held_out = np.concatenate([np.full(sample.deltas.size, sample.held_out) for sample in samples])
@@ -129,14 +129,20 @@ def distill(samples: list[FlipSample], meta: Metadata, *, simple: bool = False) 
     basic += [Column("volume", (number,), power) for number in cells for power in (1, 2)]
     surface = [Column("surface", (number,), 2) for number in cells]
     higher = [Column("volume", (number,), power) for number in cells for power in range(3, HIGHEST_POWER + 1)]
-    # No stock program has a surface that ends at a free border as ours does.
-    extras = [] if simple else [surface, higher] if meta.boundary == "periodic" else [higher]
+    extras = {"surface": surface, "volume_function": higher}
     best = problem.fit(basic)
-    for extra in extras:
+    for extra in (extra for name, extra in extras.items() if not simple and in_morpheus(name, meta, problem.order)):
         more = problem.fit(best.columns + extra)
         if more.r2_held_out > best.r2_held_out + WORTH:
             best = more
     return _result(problem, best, meta)
+
+
+def in_morpheus(name: str, meta: Metadata, order: int) -> bool:
+    """Whether stock Morpheus, which knows most, carries such a term on this lattice."""
+    orders = {other: order for other, spec in TERMS.items() if spec.ordered}
+    term = ModelTerm(name, {}, meta.geometry, meta.boundary, orders)
+    return not isinstance(TERMS[name].in_host(TARGETS["morpheus"], term), str)
 
 
 def _result(problem: Problem, fit: Fit, meta: Metadata) -> Distilled:
@@ -144,22 +150,19 @@ def _result(problem: Problem, fit: Fit, meta: Metadata) -> Distilled:
     contact = np.zeros((problem.count, problem.count))
     for a, b in type_pairs(problem.count):
         contact[a, b] = contact[b, a] = found[Column("contact", (a, b))]
-    strength, target, function = _volumes(problem, found, meta.temperature)
+    terms = {"contact": {"J": contact}} | _volumes(problem, found, meta.temperature)
     surfaces = np.zeros(problem.count)
     for column, value in found.items():
         if column.term == "surface":
             surfaces[column.of[0]] = value
-    has_surface = bool(surfaces.any())
+    if surfaces.any():
+        terms["surface"] = {"strength": surfaces, "target": problem.target_surface}
     design = {column: problem.column(column) * value for column, value in found.items()}
     predicted = np.sum(list(design.values()), axis=0)
     accept = [np.exp(-np.maximum(d, 0.0) / meta.temperature) for d in (predicted, problem.deltas)]
     result = Distilled(
-        contact=contact,
-        strength=strength,
-        target_volume=target,
-        volume_function=function,
-        surface_strength=surfaces if has_surface else None,
-        target_surface=problem.target_surface if has_surface else None,
+        terms=terms,
+        orders={name: problem.order for name in terms if TERMS[name].ordered},
         r2=fit.r2,
         r2_held_out=fit.r2_held_out,
         decision_mismatch=float(np.abs(accept[0] - accept[1])[problem.held_out].mean()),
@@ -172,9 +175,7 @@ def _result(problem: Problem, fit: Fit, meta: Metadata) -> Distilled:
     return result
 
 
-def _volumes(
-    problem: Problem, found: dict[Column, float], temperature: float
-) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None, VolumeFunction | None]:
+def _volumes(problem: Problem, found: dict[Column, float], temperature: float) -> dict[str, Values]:
     """λ and V* where every type's energy is a parabola that holds, else the function f(V)."""
     powers = np.zeros((problem.count, HIGHEST_POWER))
     for column, value in found.items():
@@ -186,11 +187,12 @@ def _volumes(
     if not powers[:, 2:].any() and (flat | (quadratic > NEGLIGIBLE)).all():
         strength = np.where(flat, 0.0, quadratic)
         target = problem.center - linear / (2 * np.where(flat, 1.0, quadratic))
-        return strength, np.where(flat, problem.center, target), None
+        return {"volume": {"strength": strength, "target": np.where(flat, problem.center, target)}}
     # Beyond the volumes seen a cell must come back: the parabola there is no flatter than one unit of temperature
     # per spread squared.
     stiffness = np.maximum(quadratic, temperature / problem.spread**2)
-    return None, None, VolumeFunction(problem.center, problem.low, problem.high, powers, stiffness)
+    parts = {"center": problem.center, "low": problem.low, "high": problem.high}
+    return {"volume_function": parts | {"coefficients": powers, "stiffness": stiffness}}
 
 
 def _name(result: Distilled, problem: Problem, design: dict[Column, NDArray[np.float64]], meta: Metadata) -> None:
@@ -202,22 +204,20 @@ def _name(result: Distilled, problem: Problem, design: dict[Column, NDArray[np.f
     def share(*columns: Column) -> float:
         return float(sum(((design[c] - design[c].mean()) * truth).sum() for c in columns if c in design) / variance)
 
+    def add(key: str, value: float, part: float) -> None:
+        result.values[key], result.shares[key] = float(value), part
+
+    terms = result.terms
     for a, b in type_pairs(problem.count):
-        key = f"J({names[a]},{names[b]})"
-        result.values[key], result.shares[key] = float(result.contact[a, b]), share(Column("contact", (a, b)))
+        add(f"J({names[a]},{names[b]})", terms["contact"]["J"][a, b], share(Column("contact", (a, b))))
     for number in range(1, problem.count):
-        volume = share(*(Column("volume", (number,), power) for power in range(1, HIGHEST_POWER + 1)))
-        if result.strength is not None and result.target_volume is not None:
-            result.values[f"lambda({names[number]})"] = float(result.strength[number])
-            result.shares[f"lambda({names[number]})"] = volume
-            result.values[f"target_volume({names[number]})"] = float(result.target_volume[number])
-            result.shares[f"target_volume({names[number]})"] = 0.0
-        elif result.volume_function is not None:
-            for power in range(1, HIGHEST_POWER + 1):
-                key = f"volume^{power}({names[number]})"
-                result.values[key] = float(result.volume_function.coefficients[number, power - 1])
-                result.shares[key] = share(Column("volume", (number,), power))
-        if result.surface_strength is not None:
-            key = f"surface({names[number]})"
-            result.values[key] = float(result.surface_strength[number])
-            result.shares[key] = share(Column("surface", (number,), 2))
+        powers = [Column("volume", (number,), power) for power in range(1, HIGHEST_POWER + 1)]
+        if "volume" in terms:
+            add(f"lambda({names[number]})", terms["volume"]["strength"][number], share(*powers))
+            add(f"target_volume({names[number]})", terms["volume"]["target"][number], 0.0)
+        else:
+            for column, value in zip(powers, terms["volume_function"]["coefficients"][number], strict=True):
+                add(f"volume^{column.power}({names[number]})", value, share(column))
+        if "surface" in terms:
+            column = Column("surface", (number,), 2)
+            add(f"surface({names[number]})", terms["surface"]["strength"][number], share(column))

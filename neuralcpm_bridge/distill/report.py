@@ -36,14 +36,15 @@ def report_text(result: Distilled, meta: Metadata) -> list[str]:
     main = [f"{_words(name)} ({100 * share:.0f} %)" for name, share in carried if abs(share) >= 0.02]
     if main:
         lines.append(f"What carries it: {', '.join(main)}.")
-    if result.volume_function is not None:
+    if "volume_function" in result.terms:
         lines.append(
             "The volume energy is no parabola: a cell's stiffness depends on its size, which Morpheus can carry "
             "exactly and CompuCell3D's Volume plugin cannot."
         )
-    if result.surface_strength is not None and (np.abs(result.surface_strength[1:]) > 0).any():
-        strongest = int(np.argmax(np.abs(result.surface_strength)))
-        steady = result.surface_strength[strongest] > 0
+    if "surface" in result.terms:
+        strength = result.terms["surface"]["strength"]
+        strongest = int(np.argmax(np.abs(strength)))
+        steady = strength[strongest] > 0
         manner = "keeps its outline near its usual length" if steady else "lets its outline vary"
         lines.append(f"Beyond contacts, {meta.types[strongest]} {manner} (a surface term).")
     kept = 1.0 if result.network_explained is None else result.network_explained
@@ -52,7 +53,7 @@ def report_text(result: Distilled, meta: Metadata) -> list[str]:
 
 
 def _sources(result: Distilled) -> str:
-    return "Contacts, volumes and surfaces" if result.surface_strength is not None else "Contacts and volumes"
+    return "Contacts, volumes and surfaces" if "surface" in result.terms else "Contacts and volumes"
 
 
 def _words(name: str) -> str:

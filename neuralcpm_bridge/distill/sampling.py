@@ -15,7 +15,6 @@ from ..errors import UserError
 from ..snapshots import Snapshots
 from ..state import CellState
 
-MOORE = np.array([(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)])
 RUNS = (2, 8, 30)
 """Monte Carlo steps after which a short run is looked at: near the data, and where the dynamics leads."""
 MOST_ORIGINS = 24
@@ -28,8 +27,7 @@ class FlipSample:
     """Flips of one state, the model's ΔH of each and the network's part of it; `held_out` ones are not fitted to."""
 
     state: CellState
-    rows: NDArray[np.int64]
-    cols: NDArray[np.int64]
+    sites: NDArray[np.int64]
     new_ids: NDArray[np.int64]
     deltas: NDArray[np.float64]
     neural: NDArray[np.float64]
@@ -42,12 +40,12 @@ def sample_flips(
     flips: int,
     seed: int = 0,
     runs: tuple[int, ...] = RUNS,
-    progress: Callable[[float], None] = lambda share: None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[FlipSample]:
     """`flips` proposals with their ΔH, spread over data states and states that short runs from them reach."""
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.permutation(len(data))[:MOST_ORIGINS])
-    origins = [data[int(index)] for index in chosen]
+    origins = [artifact.place(data[int(index)]) for index in chosen]
     if len(origins) < 2:
         origins = origins * HELD_OUT  # one state: its runs, with different random numbers, take the place of others
     families = _families(artifact, origins, seed, runs)
@@ -57,39 +55,32 @@ def sample_flips(
     share = -(-flips // len(members))
     samples = []
     for number, (state, held_out) in enumerate(members):
-        rows, cols, new_ids = proposals(state, share, artifact.metadata.boundary == "periodic", rng)
+        sites, new_ids = proposals(state, share, rng)
         backend.reset(state)
-        parts = backend.deltas(rows, cols, new_ids)
-        samples.append(FlipSample(state, rows, cols, new_ids, parts.sum(axis=1), parts[:, 1], held_out))
-        progress((number + 1) / len(members))
+        parts = backend.deltas(sites, new_ids)
+        samples.append(FlipSample(state, sites, new_ids, parts.sum(axis=1), parts[:, 1], held_out))
+        progress(number + 1, len(members))
     if not any(sample.deltas.size for sample in samples):
         raise UserError("The data hold no boundary between cells, so no pixel can change: give states with cells.")
     return samples
 
 
-def proposals(
-    state: CellState, count: int, periodic: bool, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Rows, columns and new ids of copies across a border between cells, uniform over all there are.
+def proposals(state: CellState, count: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sites and new ids of copies across a border between cells, uniform over all there are.
 
     A cell's last pixel is never taken: hosts and training forbid it.
     """
-    height, width = state.shape
-    sites, new_ids = [], []
-    rows, cols = np.divmod(np.arange(height * width), width)
     ids, volumes = state.ids.ravel(), state.volumes
-    for down, right in MOORE:
-        to_row, to_col = rows + down, cols + right
-        inside = np.ones(rows.size, dtype=bool)
-        if not periodic:
-            inside = (to_row >= 0) & (to_row < height) & (to_col >= 0) & (to_col < width)
-        source = ids[(to_row % height) * width + to_col % width]
-        usable = np.flatnonzero(inside & (source != ids) & ((ids == 0) | (volumes[ids] > 1)))
+    to_spare = (ids == 0) | (volumes[ids] > 1)
+    sites, new_ids = [], []
+    for offset in state.lattice.geometry.offsets(state.lattice.geometry.moore_order):
+        there = state.lattice.shifted(offset)
+        usable = np.flatnonzero((there >= 0) & (ids[there] != ids) & to_spare)
         sites.append(usable)
-        new_ids.append(source[usable])
+        new_ids.append(ids[there[usable]])
     site, new_id = np.concatenate(sites), np.concatenate(new_ids)
     picked = rng.permutation(site.size)[:count]
-    return rows[site[picked]], cols[site[picked]], new_id[picked].astype(np.int64)
+    return site[picked], new_id[picked].astype(np.int64)
 
 
 def _families(artifact: Artifact, origins: list[CellState], seed: int, runs: tuple[int, ...]) -> list[list[CellState]]:

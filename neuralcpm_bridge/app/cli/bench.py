@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .model import Json
+from .options import Json
 
 
 def bench(as_json: Json = False) -> None:
@@ -40,3 +40,5 @@ def print_report(report: dict[str, Any]) -> None:
     )
     for name, values in report["metropolis"].items():
         console.print(f"Metropolis, {name}: {values['attempts_per_s']:,.0f} attempts/s")
+    for name, values in report["lattices"].items():
+        console.print(f"Metropolis, cellsort, {name} lattice: {values['attempts_per_s']:,.0f} attempts/s")

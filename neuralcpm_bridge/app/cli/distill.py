@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import needs_torch
 
-from .model import Model
+from .options import Json, Model
+from .progress import progress
 
 
 def distill(
@@ -27,30 +28,22 @@ def distill(
     simple: Annotated[
         bool, typer.Option("--simple", help="Contacts and parabolic volumes only: for stock CompuCell3D.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of sentences.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Fit what stock Morpheus and CompuCell3D can express to a model, and say how much of it that is."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.distill import distill, report_json, report_text, sample_flips
     from neuralcpm_bridge.distill.sampling import RUNS
     from neuralcpm_bridge.snapshots import load_snapshots
 
-    try:
+    with needs_torch("distill"):
         from training.distilled import write_distilled
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"distill writes a model file, but {error.name} is not installed: run "
-            "pip install 'neuralcpm-bridge[train]'."
-        ) from None
+
     artifact = load_artifact(model)
     snapshots = load_snapshots(data, artifact)
     runs = tuple(sorted({*(run for run in RUNS if run < steps), *([steps] if steps else [])}))
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("ΔH of pixel copies", total=1.0)
-        samples = sample_flips(artifact, snapshots, flips, seed, runs, lambda share: bar.update(task, completed=share))
+    with progress("ΔH of pixel copies", unit="states") as bar:
+        samples = sample_flips(artifact, snapshots, flips, seed, runs, bar)
     result = distill(samples, artifact.metadata, simple=simple)
     write_distilled(result, artifact, output)
     if as_json:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="Model file (model.onnx) or pretrained:NAME.", show_default=False)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+from neuralcpm_bridge.errors import needs_torch
+from neuralcpm_bridge.lattice import boundary_text, size_text
+
+from .options import Json, Model
+
+if TYPE_CHECKING:
+    from neuralcpm_bridge.artifact import Artifact, Metadata
 
 
 def info(model: Model, as_json: Json = False) -> None:
@@ -21,7 +24,7 @@ def info(model: Model, as_json: Json = False) -> None:
 
     artifact = load_artifact(model)
     if as_json:
-        print(artifact.metadata.model_dump_json(exclude={"examples"}))
+        print(json.dumps(info_json(artifact)))
         return
     _print_info(artifact)
 
@@ -65,18 +68,13 @@ def verify(
 ) -> None:
     """Compare every back end with float64 torch on random flips; exit code 1 if one disagrees."""
     from neuralcpm_bridge.artifact import load_artifact
-    from neuralcpm_bridge.errors import UserError
-
-    try:
-        from training.verify import verify_backends
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"verify compares with torch, but {error.name} is not installed: run pip install 'neuralcpm-bridge[train]'."
-        ) from None
     from neuralcpm_bridge.snapshots import load_snapshots
 
+    with needs_torch("verify"):
+        from training.verify import verify_backends
+
     artifact = load_artifact(model)
-    chosen = list(load_snapshots(states, artifact)) if states else [e.state() for e in artifact.metadata.examples]
+    chosen = list(load_snapshots(states, artifact)) if states else artifact.metadata.example_states()
     report = verify_backends(artifact, chosen, flips, seed)
     if as_json:
         print(json.dumps(report))
@@ -95,15 +93,10 @@ def import_reference(
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
 ) -> None:
     """Turn weights of the paper's authors into a model file."""
-    from neuralcpm_bridge.errors import UserError
-
-    try:
+    with needs_torch("import-reference"):
         from training.export import export
         from training.reference import import_reference, lattice_of
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"import-reference needs {error.name}, which is not installed: run pip install 'neuralcpm-bridge[train]'."
-        ) from None
+
     hamiltonian = import_reference(file, experiment, model)
     provenance = {"source": f"{experiment} {model} of the paper's authors", "file": file.name}
     artifact = export(
@@ -112,14 +105,30 @@ def import_reference(
     print(f"Wrote {output}: {artifact.metadata.architecture}, {artifact.metadata.parameters:,} parameters.")
 
 
-def _print_info(artifact: Any) -> None:
+def info_json(artifact: Artifact) -> dict[str, Any]:
+    """The metadata without its examples; the lattice, an object in the file, is spelled out entry by entry.
+
+    `boundary` is one word where all axes share it, `neighbor_order` that of the contacts.
+    """
+    meta = artifact.metadata
+    boundary: str | list[str] = meta.boundary[0] if len(set(meta.boundary)) == 1 else list(meta.boundary)
+    return meta.model_dump(mode="json", exclude={"examples"}) | {
+        "geometry": meta.geometry.name,
+        "lattice": meta.lattice.shape,
+        "boundary": boundary,
+        "orders": meta.orders,
+        "neighbor_order": meta.orders.get("contact", meta.geometry.moore_order),
+    }
+
+
+def _print_info(artifact: Artifact) -> None:
     from rich.console import Console
     from rich.table import Table
 
     meta = artifact.metadata
-    lattice = f"trained on {meta.lattice[0]}×{meta.lattice[1]}" if meta.lattice else "any"
+    lattice = f"trained on {size_text(meta.lattice.shape)}" if meta.lattice.shape else "any size"
     if meta.fixed_lattice:
-        lattice = f"fixed to {meta.fixed_lattice[0]}×{meta.fixed_lattice[1]}"
+        lattice = f"fixed to {size_text(meta.fixed_lattice)}"
     cells = f"any (trained with {meta.cells})" if meta.cells else "any"
     if meta.fixed_cells:
         cells = f"fixed to {meta.fixed_cells}"
@@ -129,7 +138,8 @@ def _print_info(artifact: Any) -> None:
         "architecture": meta.architecture,
         "parameters": f"{meta.parameters:,}",
         "types": ", ".join(meta.types),
-        "lattice": f"{lattice}, {meta.boundary} boundary",
+        "lattice": f"{meta.geometry.name}, {lattice}, {boundary_text(meta.boundary)} boundary",
+        "neighbours": ", ".join(f"{term} to order {order}" for term, order in meta.orders.items()) or "–",
         "ids": cells,
         "receptive field": field,
         "temperature": f"{meta.temperature:g}",
@@ -151,16 +161,19 @@ def _print_info(artifact: Any) -> None:
     Console().print(table)
 
 
-def _symbolic_text(meta: Any) -> str:
+def _symbolic_text(meta: Metadata) -> str:
+    from neuralcpm_bridge.conventions import model_terms
+    from neuralcpm_bridge.terms import TERMS
+
+    assert meta.symbolic is not None
     lines = [f"w_S {meta.symbolic.weight:.4g}"]
-    for term, values in meta.symbolic.terms.items():
-        for key, value in values.items():
-            if term == "contact":
-                count = len(meta.types)
-                pairs = [(a, b) for a in range(count) for b in range(max(a, 1), count)]
-                lines += [f"J({meta.types[a]}, {meta.types[b]}) {value[a][b]:.4g}" for a, b in pairs]
+    for term in model_terms(meta):
+        for weight, value in term.values.items():
+            if TERMS[term.name].weights[weight] == "TT":
+                pairs = [(a, b) for a in range(len(value)) for b in range(max(a, 1), len(value))]
+                lines += [f"{weight}({meta.types[a]}, {meta.types[b]}) {value[a, b]:.4g}" for a, b in pairs]
             else:
-                lines.append(f"{term} {key} {np.array2string(np.array(value), precision=4)}")
+                lines.append(f"{term.name} {weight} {np.array2string(value, precision=4)}")
     return "\n".join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .model import Json
+from .options import Json
 
 
 def models(as_json: Json = False) -> None:
@@ -15,7 +15,7 @@ def models(as_json: Json = False) -> None:
 
     rows: list[dict[str, Any]] = []
     for entry in pretrained_models():
-        meta = load_artifact(entry.model, check_examples=False).metadata
+        meta = load_artifact(entry.model).metadata
         rows.append(
             {
                 "name": entry.reference,

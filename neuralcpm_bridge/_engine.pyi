@@ -1,0 +1,134 @@
+"""The compiled module (engine/src/python): exact incremental energy differences and their Metropolis dynamics."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Part = Literal["full", "neural", "symbolic"]
+_Layout = Literal["axes", "rows"]
+
+class EngineError(ValueError): ...
+
+def isa() -> str:
+    """The instruction set the kernels run on."""
+
+def neighbours(
+    geometry: str, shape: Sequence[int], boundary: Sequence[str], layout: str, order: int
+) -> NDArray[np.int32]:
+    """`[sites, n]`; −1 where there is none."""
+
+def reference_energy(model: Model, ids: NDArray[np.int32], types: NDArray[np.int32]) -> float:
+    """w_NN·H_NN by plain loops in float64: the slow ground truth."""
+
+class Model:
+    """A Hamiltonian: description and weights, checked."""
+
+    def __init__(self, metadata_json: str, weights: Mapping[str, NDArray[Any]]) -> None: ...
+    @staticmethod
+    def load(path: str) -> Model:
+        """Read an artifact; its hash, its description and its stored examples are checked."""
+
+    @property
+    def metadata(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def type_names(self) -> list[str]: ...
+    @property
+    def geometry(self) -> str: ...
+    @property
+    def boundary(self) -> list[str]: ...
+    @property
+    def temperature(self) -> float: ...
+    @property
+    def forbids_extinction(self) -> bool: ...
+    @property
+    def covered(self) -> bool:
+        """Whether the engine computes this architecture itself."""
+
+    @property
+    def weights(self) -> dict[str, NDArray[Any]]: ...
+    @property
+    def hash(self) -> str: ...
+
+class State:
+    """One state under one model. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        model: Model,
+        ids: NDArray[np.int32],
+        types: NDArray[np.int32],
+        part: _Part = "full",
+        forbid_extinction: bool = False,
+        layout: _Layout = "axes",
+        boundary: Sequence[str] | None = None,
+    ) -> None: ...
+    def reset(self, ids: NDArray[np.int32], types: NDArray[np.int32]) -> None: ...
+    def rebuild(self) -> None:
+        """Compute every cache from scratch."""
+
+    def energy(self) -> tuple[float, float]:
+        """(w_S·H_S, w_NN·H_NN)"""
+
+    def delta(self, site: int, new_id: int) -> float:
+        """ΔH in the selected part; inf for a forbidden extinction."""
+
+    def delta_parts(self, site: int, new_id: int) -> tuple[float, float]:
+        """(symbolic, neural) ΔH, whatever the part."""
+
+    def deltas(self, sites: NDArray[np.int64], new_ids: NDArray[np.int64]) -> NDArray[np.float64]:
+        """ΔH of independent flips, `[n, 2]`: symbolic and neural part."""
+
+    def commit(self, site: int, new_id: int) -> None: ...
+    def change_pixels(self, sites: NDArray[np.int64], new_ids: NDArray[np.int64]) -> None: ...
+    def set_type(self, cell: int, cell_type: int) -> None:
+        """A new id appears without pixels; type −1 removes one without pixels."""
+
+    def remove_cell(self, cell: int) -> None:
+        """A cell dies: its pixels become medium."""
+
+    def set_cell_coupling(self, coupling: NDArray[np.float64]) -> None:
+        """`[C, K]`: couplings of single cells to the external fields; empty: the types'."""
+
+    @property
+    def ids(self) -> NDArray[np.int32]: ...
+    @property
+    def types(self) -> NDArray[np.int32]: ...
+    @property
+    def volumes(self) -> NDArray[np.int64]: ...
+    @property
+    def multiply_adds(self) -> int:
+        """Multiply-adds of the network's convolutions so far."""
+
+    attempts: int
+    """Attempts made so far: with the seed, the state of the random numbers."""
+
+    def sweep(
+        self,
+        mcs: int,
+        temperature: float,
+        seed: int,
+        copy_order: int = 0,
+        boundary_only: bool = False,
+        balanced: bool = False,
+        staged: bool = False,
+        trades: int = 0,
+    ) -> dict[str, int]:
+        """Attempts, proposals (between different cells), accepted and traded."""
+
+def run_chains(
+    states: Sequence[State],
+    mcs: int,
+    temperature: float,
+    seeds: Sequence[int],
+    threads: int = 1,
+    copy_order: int = 0,
+    boundary_only: bool = False,
+    balanced: bool = False,
+    staged: bool = False,
+    trades: int = 0,
+) -> list[dict[str, int]]:
+    """Sweep independent chains, one seed each; the result does not depend on the number of threads."""
