@@ -145,15 +145,17 @@ void compare(const json::Value& value, const Model& model, const std::string& ke
 }
 
 // The description repeats the symbolic numbers for people and host writers: they must be the ones computed with.
-// The fields themselves are left out of it; their number stands in their place.
+// The fields themselves are left out of it; their number stands in their place, and a neighbour order is no weight.
 void compare_symbolic(const json::Value& metadata, const Model& model) {
   const json::Value& symbolic = entry(metadata, "symbolic");
   const json::Value& terms = entry(symbolic, "terms");
   compare(entry(symbolic, "weight"), model, "symbolic.weight");
   compare(entry(symbolic, "offset"), model, "symbolic.offset");
+  if (const json::Value& weight = entry(entry(metadata, "neural"), "weight"); !weight.is_null())
+    compare(weight, model, "neural.weight");
   for (const auto& [term, numbers] : terms.members)
     for (const auto& [name, value] : numbers.members)
-      if (name != "fields") compare(value, model, "symbolic." + term + "." + name);
+      if (name != "fields" && name != "order") compare(value, model, "symbolic." + term + "." + name);
   for (const auto& item : model.weights) {
     const std::string& key = item.first;
     const std::size_t dot = key.find('.', 9);

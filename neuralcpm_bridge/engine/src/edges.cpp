@@ -5,32 +5,30 @@ namespace {
 
 constexpr int kWord = 8;  // sites per leaf of the tree
 
-int bits(std::uint8_t mask) {
+template <class Mask>
+int bits(Mask mask) {
   int count = 0;
-  for (; mask; mask &= mask - 1) ++count;
+  for (; mask; mask &= Mask(mask - 1)) ++count;
   return count;
 }
 
 }  // namespace
 
-Edges::Edges(const Lattice& lattice, bool von_neumann) : directions_(0xFF), mask_(lattice.sites(), 0) {
-  if (von_neumann) {
-    directions_ = 0;
-    for (const int k : kVonNeumann) directions_ |= std::uint8_t(1 << k);
-  }
+template <class Mask>
+Edges<Mask>::Edges(const Tissue& tissue, const Neighbourhood& copies) : copies_(copies), mask_(tissue.sites(), 0) {
   std::size_t nodes = (mask_.size() + kWord - 1) / kWord;
   sums_.emplace_back(nodes, 0);
   while (nodes > kChildren) sums_.emplace_back(nodes = (nodes + kChildren - 1) / kChildren, 0);
 
-  for (int site = 0; site < lattice.sites(); ++site) {
-    const int row = site / lattice.width, col = site % lattice.width;
-    std::uint8_t mask = 0;
-    for (int k = 0; k < 8; ++k) {
-      const int other = neighbour(lattice, row, col, kMoore[k]);
-      if (other >= 0 && lattice.ids[other] != lattice.ids[site]) mask |= std::uint8_t(1 << k);
+  for (int site = 0; site < tissue.sites(); ++site) {
+    const Place place = tissue.lattice.place(site);
+    Mask mask = 0;
+    for (int k = 0; k < copies.size(); ++k) {
+      const int other = copies.at(tissue.lattice, site, place, k);
+      if (other >= 0 && tissue.ids[other] != tissue.ids[site]) mask |= Mask(Mask(1) << k);
     }
-    mask_[site] = mask & directions_;
-    sums_[0][site / kWord] += bits(mask_[site]);
+    mask_[site] = mask;
+    sums_[0][site / kWord] += bits(mask);
   }
   for (std::size_t level = 1; level < sums_.size(); ++level)
     for (std::size_t child = 0; child < sums_[level - 1].size(); ++child)
@@ -38,7 +36,8 @@ Edges::Edges(const Lattice& lattice, bool von_neumann) : directions_(0xFF), mask
   for (const std::int32_t sum : sums_.back()) count_ += sum;
 }
 
-void Edges::change(int site, std::uint8_t mask, int by) {
+template <class Mask>
+void Edges<Mask>::change(int site, Mask mask, int by) {
   mask_[site] = mask;
   count_ += by;
   int node = site / kWord;
@@ -48,7 +47,8 @@ void Edges::change(int site, std::uint8_t mask, int by) {
   }
 }
 
-Edges::Pair Edges::at(const Lattice& lattice, std::int64_t index) const {
+template <class Mask>
+typename Edges<Mask>::Pair Edges<Mask>::at(const Tissue& tissue, std::int64_t index) const {
   int node = 0;
   for (std::size_t level = sums_.size(); level-- > 0;) {
     const std::int32_t* sums = sums_[level].data();
@@ -56,26 +56,32 @@ Edges::Pair Edges::at(const Lattice& lattice, std::int64_t index) const {
   }
   int site = node * kWord;
   for (int here; (here = bits(mask_[site])) <= index; ++site) index -= here;
-  std::uint8_t mask = mask_[site];
-  for (; index > 0; --index) mask &= mask - 1;
+  Mask mask = mask_[site];
+  for (; index > 0; --index) mask &= Mask(mask - 1);
   int k = 0;
   while (!(mask >> k & 1)) ++k;
-  return {site, neighbour(lattice, site / lattice.width, site % lattice.width, kMoore[k])};
+  return {site, copies_.at(tissue.lattice, site, tissue.lattice.place(site), k)};
 }
 
-void Edges::flipped(const Lattice& after, int site) {
-  const int row = site / after.width, col = site % after.width;
-  std::uint8_t mask = 0;
-  for (int k = 0; k < 8; ++k) {
-    const int other = neighbour(after, row, col, kMoore[k]);
-    if (!(directions_ >> k & 1) || other < 0) continue;
+template <class Mask>
+void Edges<Mask>::flipped(const Tissue& after, int site) {
+  const Place place = after.lattice.place(site);
+  const int last = copies_.size() - 1;
+  Mask mask = 0;
+  for (int k = 0; k <= last; ++k) {
+    const int other = copies_.at(after.lattice, site, place, k);
+    if (other < 0) continue;
     const bool differs = after.ids[other] != after.ids[site];
-    if (differs) mask |= std::uint8_t(1 << k);
-    // The way back: on a periodic lattice one site across, `other` is the site itself and nothing differs.
-    const auto back = std::uint8_t(1 << (7 - k));
-    if (other != site && bool(mask_[other] & back) != differs) change(other, mask_[other] ^ back, differs ? 1 : -1);
+    if (differs) mask |= Mask(Mask(1) << k);
+    const Mask back = Mask(Mask(1) << (last - k));  // the other site sees this one in the opposite direction
+    const Mask now = differs ? Mask(mask_[other] | back) : Mask(mask_[other] & Mask(~back));
+    if (now != mask_[other]) change(other, now, differs ? 1 : -1);
   }
   if (mask != mask_[site]) change(site, mask, bits(mask) - bits(mask_[site]));
 }
+
+template class Edges<std::uint8_t>;
+template class Edges<std::uint32_t>;
+template class Edges<std::uint64_t>;
 
 }  // namespace ncpm

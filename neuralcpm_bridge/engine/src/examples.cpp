@@ -37,26 +37,39 @@ void compare(double found, const json::Value& expected, double scale, const std:
                 std::to_string(value));
 }
 
+// Format 2 names a flip's site, format 1 its row and column on a square lattice.
+int site_of(const json::Value& flip, const State& state) {
+  if (flip.items.size() == 3) return state.site(small(flip.items[0], "examples.flips"));
+  if (flip.items.size() != 4 || state.lattice().geometry != Geometry::Square)
+    throw Error("an example's flip is not [site, id, ΔH]");
+  const int row = small(flip.items[0], "examples.flips"), col = small(flip.items[1], "examples.flips");
+  if (row < 0 || row >= state.lattice().height || col < 0 || col >= state.lattice().width)
+    throw Error("an example's flip lies outside of its lattice");
+  return state.lattice().site({0, row, col});
+}
+
 void check_example(const std::shared_ptr<const Model>& model, const json::Value& example) {
-  const auto& shape = entry(example, "shape").as_array("examples.shape");
-  if (shape.size() != 2) throw Error("an example's shape is not [H, W]");
-  const int height = small(shape[0], "examples.shape"), width = small(shape[1], "examples.shape");
-  if (height < 1 || width < 1 || std::int64_t(height) * width > 1 << 24)
-    throw Error("an example's lattice has an impossible size");
+  std::vector<std::int64_t> shape;
+  std::int64_t sites = 1;
+  for (const json::Value& size : entry(example, "shape").as_array("examples.shape")) {
+    shape.push_back(small(size, "examples.shape"));
+    if (shape.back() < 1 || (sites *= shape.back()) > 1 << 24)
+      throw Error("an example's lattice has an impossible size");
+  }
   std::vector<std::int32_t> types;
   for (const json::Value& type : entry(example, "types").as_array("examples.types"))
     types.push_back(small(type, "examples.types"));
-  State state(model, height, width, expand(entry(example, "runs"), std::size_t(height) * width), types, {});
+  const Lattice lattice = Lattice::make(model->geometry, Layout::Axes, shape, model->periodic);
+  State state(model, lattice, expand(entry(example, "runs"), std::size_t(sites)), types, {});
   const Energy energy = state.energy();
   const double scale = std::abs(energy.symbolic) + std::abs(energy.neural);
   compare(energy.symbolic, entry(example, "symbolic"), scale, "symbolic");
   compare(energy.neural, entry(example, "neural"), scale, "neural");
   compare(energy.symbolic + energy.neural, entry(example, "energy"), scale, "energy");
   for (const json::Value& flip : entry(example, "flips").as_array("examples.flips")) {
-    if (flip.items.size() != 4) throw Error("an example's flip is not [row, col, id, ΔH]");
-    const int site = state.site(small(flip.items[0], "examples.flips"), small(flip.items[1], "examples.flips"));
-    const Energy change = state.delta_parts(site, small(flip.items[2], "examples.flips"));
-    compare(change.symbolic + change.neural, flip.items[3], scale, "flips");
+    const int site = site_of(flip, state);
+    const Energy change = state.delta_parts(site, small(flip.items[flip.items.size() - 2], "examples.flips"));
+    compare(change.symbolic + change.neural, flip.items.back(), scale, "flips");
   }
 }
 

@@ -1,27 +1,40 @@
-// A state that is handed out to other languages: whoever uses it holds it alone.
+// What is handed out to other languages: whoever uses it holds it alone.
 #pragma once
 
 #include <mutex>
 
 #include "error.hpp"
+#include "mirror.hpp"
 #include "state.hpp"
 
 namespace ncpm {
 
-struct GuardedState {
-  State state;
-  std::mutex mutex;
-
-  GuardedState(std::shared_ptr<const Model> model, int height, int width, std::vector<std::int32_t> ids,
-               std::vector<std::int32_t> types, StateOptions options)
-      : state(std::move(model), height, width, std::move(ids), std::move(types), options) {}
-
+class Guard {
+ public:
   // Never waits: two threads on one state is a mistake of the caller, and waiting could deadlock an interpreter.
   std::unique_lock<std::mutex> claim() {
-    std::unique_lock<std::mutex> lock(mutex, std::try_to_lock);
+    std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     if (!lock) throw Error("This state is in use by another thread: wait for it, or give every thread its own state.");
     return lock;
   }
+
+ private:
+  std::mutex mutex_;
+};
+
+struct GuardedState : Guard {
+  State state;
+
+  GuardedState(std::shared_ptr<const Model> model, const Lattice& lattice, std::vector<std::int32_t> ids,
+               std::vector<std::int32_t> types, StateOptions options)
+      : state(std::move(model), lattice, std::move(ids), std::move(types), options) {}
+};
+
+struct GuardedMirror : Guard {
+  Mirror mirror;
+
+  GuardedMirror(std::shared_ptr<const Model> model, const Lattice& lattice, StateOptions options)
+      : mirror(std::move(model), lattice, options) {}
 };
 
 }  // namespace ncpm

@@ -1,64 +1,145 @@
-// The state of a cellular Potts model: which cell owns each site, and what type each cell has.
+// The lattice: geometry, shape, boundary per axis, and who is next to whom. Nothing else in the engine knows how many
+// neighbours a site has, or how many axes there are.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace ncpm {
 
-// Plain data with its invariants kept by State (state.hpp), the only writer:
-//   ids[site]   in [0, cells()), site = row * width + col; 0 is the medium
-//   types[id]   in [0, T), or -1: there is no such cell (then volumes[id] == 0); types[0] == 0
-//   volumes[id] number of sites with that id, the medium included; may be 0 for an existing cell
-struct Lattice {
-  int height = 0;
-  int width = 0;
-  bool periodic = true;
-  std::vector<std::int32_t> ids;
-  std::vector<std::int32_t> types;
-  std::vector<std::int64_t> volumes;
+enum class Geometry { Square, Hexagonal, Cubic };
+inline constexpr Geometry kGeometries[] = {Geometry::Square, Geometry::Hexagonal, Geometry::Cubic};
 
-  int sites() const { return height * width; }
-  int cells() const { return static_cast<int>(types.size()); }  // number of ids, medium included
-  int type_at(int site) const { return types[ids[site]]; }
-};
+const char* name_of(Geometry geometry);
+Geometry geometry_named(const std::string& name);  // throws Error
+int dimension_of(Geometry geometry);
+int moore_order(Geometry geometry);  // of the neighbourhood that surrounds a site: 8, 6 and 26 neighbours
 
-// Moore neighbours as (row, column) offsets; opposite directions are k and 7 - k, and the four
-// von Neumann neighbours are those of kVonNeumann.
+// Hexagonal lattices lie on skewed axes (x = col + row/2), or in rows of which every second one is pushed by half a
+// site, as CompuCell3D stores them: site (y, x) at x + 1/2 for even y, at x for odd y.
+enum class Layout { Axes, Rows };
+
+// A step along the axes of the geometry (skewed ones on hexagonal lattices, whatever the layout).
 struct Offset {
-  int row, col;
+  int plane, row, col;
 };
-inline constexpr Offset kMoore[8] = {{-1, -1}, {-1, 0}, {-1, 1}, {0, -1}, {0, 1}, {1, -1}, {1, 0}, {1, 1}};
-inline constexpr int kVonNeumann[4] = {1, 3, 4, 6};
 
-// The site `offset` away, or -1 where a free boundary ends the lattice.
-inline int neighbour(const Lattice& lattice, int row, int col, Offset offset) {
-  int r = row + offset.row;
-  int c = col + offset.col;
-  if (lattice.periodic) {
-    r = r < 0 ? r + lattice.height : (r >= lattice.height ? r - lattice.height : r);
-    c = c < 0 ? c + lattice.width : (c >= lattice.width ? c - lattice.width : c);
-  } else if (r < 0 || r >= lattice.height || c < 0 || c >= lattice.width) {
-    return -1;
-  }
-  return r * lattice.width + c;
-}
+// A site by its place in the array.
+struct Place {
+  int plane, row, col;
+};
 
-// Writes the Moore neighbours of `site` to `out` and returns how many there are. On a periodic lattice one or
-// two sites across, several offsets reach the same site and each counts; the site itself is no neighbour.
-inline int moore_neighbours(const Lattice& lattice, int site, int out[8]) {
-  const int row = site / lattice.width;
-  const int col = site - row * lattice.width;
-  if (row > 0 && row + 1 < lattice.height && col > 0 && col + 1 < lattice.width) {
-    for (int k = 0; k < 8; ++k) out[k] = site + kMoore[k].row * lattice.width + kMoore[k].col;
-    return 8;
+inline constexpr int kMostNeighbours = 128;  // of one neighbourhood
+
+// The neighbours up to the order-th distance, ascending by plane, row and column, so that k and n - 1 - k are opposite.
+// Throws Error for an order that does not exist or has more than kMostNeighbours.
+const std::vector<Offset>& offsets_of(Geometry geometry, int order);
+
+// 2/|N|: what one pair of neighbours weighs in contact energies and surfaces.
+double pair_weight(Geometry geometry, int order);
+
+std::string size_text(const std::vector<std::int64_t>& shape);  // "100 x 80"
+
+// Sites are numbered row by row: (plane * height + row) * width + col; in 2D there is one plane.
+struct Lattice {
+  Geometry geometry = Geometry::Square;
+  Layout layout = Layout::Axes;
+  int depth = 1, height = 1, width = 1;
+  std::array<bool, 3> periodic = {true, true, true};  // along planes, rows, columns
+
+  // Checked: `shape` and `periodic` have one entry per axis of the geometry. Throws Error.
+  static Lattice make(Geometry geometry, Layout layout, const std::vector<std::int64_t>& shape,
+                      const std::vector<bool>& periodic);
+
+  int sites() const { return depth * height * width; }
+  int dimension() const { return dimension_of(geometry); }
+  std::vector<int> shape() const;
+  std::string text() const;  // its size
+
+  int site(Place at) const { return (at.plane * height + at.row) * width + at.col; }
+
+  Place place(int site) const {
+    const int line = site / width;
+    const int plane = depth == 1 ? 0 : line / height;
+    return {plane, line - plane * height, site - line * width};
   }
-  int count = 0;
-  for (const Offset offset : kMoore) {
-    const int other = neighbour(lattice, row, col, offset);
-    if (other >= 0 && other != site) out[count++] = other;
+
+  // Columns by which a step of so many rows pushes: 0 on axes.
+  int push(int row, int rows) const {
+    return layout == Layout::Rows ? floor_half(row + rows + 1) - floor_half(row + 1) : 0;
   }
-  return count;
-}
+
+  // The site an offset away, or -1 where a free boundary ends the lattice; may be the site itself on a narrow ring.
+  int moved(Place from, Offset by) const {
+    Place to = {from.plane + by.plane, from.row + by.row, from.col + by.col + push(from.row, by.row)};
+    if (!wrap(to.plane, depth, periodic[0]) || !wrap(to.row, height, periodic[1]) || !wrap(to.col, width, periodic[2]))
+      return -1;
+    return site(to);
+  }
+
+  // The shortest way between two sites along the geometry's axes, in whole steps; of two equally short ones along a
+  // ring the positive.
+  Offset between(Place from, Place to) const;
+
+ private:
+  static int floor_half(int x) { return (x - (x & 1)) / 2; }
+
+  static bool wrap(int& at, int size, bool periodic) {
+    if (unsigned(at) < unsigned(size)) return true;
+    if (!periodic) return false;
+    at %= size;
+    if (at < 0) at += size;
+    return true;
+  }
+};
+
+// One neighbourhood on one lattice, ready for the flip loop.
+class Neighbourhood {
+ public:
+  Neighbourhood(const Lattice& lattice, int order);
+
+  int order() const { return order_; }
+  int size() const { return size_; }
+  double pair_weight() const { return 2.0 / size_; }
+
+  // Writes the neighbours of a site to `out`, in the order of the offsets, and returns how many there are. Beyond a free
+  // boundary there are none, and a site is no neighbour of itself; on a ring narrower than the neighbourhood several
+  // offsets reach the same site and each counts.
+  int around(const Lattice& lattice, int site, int* out) const {
+    const Place at = lattice.place(site);
+    if (!inside(at)) return around_border(lattice, site, at, out);
+    const int* steps = steps_[at.row & odd_].data();
+    if (size_ == 8)  // by far the most frequent: a loop of known length
+      for (int k = 0; k < 8; ++k) out[k] = site + steps[k];
+    else
+      for (int k = 0; k < size_; ++k) out[k] = site + steps[k];
+    return size_;
+  }
+
+  // The k-th neighbour, -1 beyond a free boundary.
+  int at(const Lattice& lattice, int site, Place place, int k) const {
+    return inside(place) ? site + steps_[place.row & odd_][k] : lattice.moved(place, (*offsets_)[k]);
+  }
+
+ private:
+  bool inside(Place at) const {
+    return unsigned(at.row - reach_.row) < inner_.row && unsigned(at.col - reach_.col) < inner_.col &&
+           unsigned(at.plane - reach_.plane) < inner_.plane;
+  }
+  int around_border(const Lattice& lattice, int site, Place at, int* out) const;
+
+  struct Inner {
+    unsigned plane, row, col;
+  };
+
+  int order_, size_;
+  int odd_;                                // 1 where offsets depend on the row's parity, else 0
+  Place reach_;                            // how far it goes along each axis ...
+  Inner inner_;                            // ... and how many places are farther than that from every border
+  std::array<std::vector<int>, 2> steps_;  // flat, by the row's parity
+  const std::vector<Offset>* offsets_;
+};
 
 }  // namespace ncpm

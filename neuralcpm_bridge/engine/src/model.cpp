@@ -1,25 +1,18 @@
 #include "model.hpp"
 
 #include <cmath>
-#include <set>
 
+#include "checklist.hpp"
 #include "error.hpp"
 #include "json.hpp"
+#include "term.hpp"
 
 namespace ncpm {
 namespace {
 
-constexpr int kFormat = 1;
-constexpr std::int64_t kMaxSize = 1 << 15;  // of strides, widths, lattices: far beyond use, far from overflow
+constexpr int kFormat = 2;
 
 using json::entry;
-using Shape = std::vector<std::int64_t>;
-
-std::string text(const Shape& shape) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
-  return out + "]";
-}
 
 int size(const json::Value& value, const std::string& what) {
   const std::int64_t number = value.as_integer(what);
@@ -64,86 +57,11 @@ NeuralSpec neural_spec(const json::Value& neural) {
   return spec;
 }
 
-// Ticks off the weights a model needs; what remains unticked is refused.
-class Checklist {
- public:
-  explicit Checklist(const Model& model) : model_(model) {}
-
-  void need(const std::string& key, const Shape& shape) {
-    const Tensor& tensor = model_.weight(key);
-    if (tensor.shape != shape)
-      throw Error("The weight '" + key + "' has the shape " + text(tensor.shape) + ", but " + text(shape) +
-                  " was expected: export the model again.");
-    seen_.insert(key);
-  }
-
-  void optional(const std::string& key, const Shape& shape) {
-    if (model_.has(key)) need(key, shape);
-  }
-
-  void affine(const std::string& name, const Shape& weight) {
-    need(name + ".weight", weight);
-    need(name + ".bias", {weight[0]});
-  }
-
-  // All weights of one prefix have been asked for.
-  void complete(const std::string& prefix) const {
-    for (const auto& item : model_.weights)
-      if (item.first.compare(0, prefix.size(), prefix) == 0 && !seen_.count(item.first))
-        throw Error("The weight '" + item.first +
-                    "' has no place in this model: install a newer neuralcpm-bridge or export the model again.");
-  }
-
- private:
-  const Model& model_;
-  std::set<std::string> seen_;
-};
-
-void check_symbolic(Model& model, Checklist& list) {
-  const std::int64_t types = model.types();
+void check_symbolic(const Model& model, Checklist& list) {
   list.optional("symbolic.weight", {});
   list.optional("symbolic.offset", {});
-  if (model.has("symbolic.contact.J")) {
-    list.need("symbolic.contact.J", {types, types});
-    const std::vector<double>& J = model.weight("symbolic.contact.J").doubles;
-    for (std::int64_t a = 0; a < types; ++a)
-      for (std::int64_t b = 0; b < a; ++b)
-        if (J[a * types + b] != J[b * types + a])
-          throw Error("The contact energies J are not symmetric: J[" + std::to_string(a) + ", " + std::to_string(b) +
-                      "] and its mirror differ, make them equal.");
-    if (J[0] != 0.0)
-      throw Error("The contact energy of the medium with itself is not 0, but it never counts: set J[0, 0] to 0.");
-  }
-  for (const std::string term : {"symbolic.volume", "symbolic.length", "symbolic.surface"}) {
-    if (!model.has(term + ".strength") && !model.has(term + ".target")) continue;
-    list.need(term + ".strength", {types});
-    list.need(term + ".target", {types});
-  }
-  if (model.has("symbolic.volume_function.coefficients")) {
-    const Shape& shape = model.weight("symbolic.volume_function.coefficients").shape;
-    if (shape.size() != 2 || shape[1] < 1 || shape[1] > kMaxSize)
-      throw Error("The volume function's coefficients have the shape " + text(shape) +
-                  ", but [T, K] was expected: export the model again.");
-    list.need("symbolic.volume_function.coefficients", {types, shape[1]});
-    for (const std::string part : {"center", "low", "high", "stiffness"})
-      list.need("symbolic.volume_function." + part, {types});
-    const std::vector<double>& low = model.weight("symbolic.volume_function.low").doubles;
-    const std::vector<double>& high = model.weight("symbolic.volume_function.high").doubles;
-    for (std::int64_t type = 0; type < types; ++type)
-      if (low[type] > high[type])
-        throw Error("The volume function of type " + std::to_string(type) +
-                    " ends before it begins: export the model again.");
-  }
-  if (model.has("symbolic.external.field") || model.has("symbolic.external.coupling")) {
-    const Shape& shape = model.weight("symbolic.external.field").shape;
-    if (shape.size() != 3 || shape[0] < 1 || shape[1] < 1 || shape[2] < 1 || shape[1] > kMaxSize || shape[2] > kMaxSize)
-      throw Error("The external fields have the shape " + text(shape) +
-                  ", but [K, H, W] was expected: export the model again.");
-    list.need("symbolic.external.field", shape);
-    list.need("symbolic.external.coupling", {types, shape[0]});
-    model.fixed_height = static_cast<int>(shape[1]);
-    model.fixed_width = static_cast<int>(shape[2]);
-  }
+  for (const TermRow& row : term_rows())
+    if (model.has_term(row.name)) row.check(model, list);
   list.complete("symbolic.");
 }
 
@@ -185,6 +103,34 @@ void check_neural(const Model& model, Checklist& list) {
   list.complete("neural.");
 }
 
+bool is_periodic(const std::string& word) {
+  if (word != "periodic" && word != "free")
+    throw Error("The boundary is '" + word + "', but 'periodic' or 'free' was expected: export the model again.");
+  return word == "periodic";
+}
+
+// Format 2 has an object {geometry, boundary}; format 1, square always, one word for both axes.
+void read_lattice(const json::Value& metadata, Model& model) {
+  const json::Value& lattice = entry(metadata, "lattice");
+  const bool described = lattice.kind == json::Value::Kind::Object;
+  if (described) model.geometry = geometry_named(entry(lattice, "geometry").as_string("lattice.geometry"));
+  const std::size_t axes = dimension_of(model.geometry);
+  const json::Value& boundary = entry(described ? lattice : metadata, "boundary");
+  model.periodic.clear();
+  if (boundary.kind == json::Value::Kind::Array)
+    for (const json::Value& word : boundary.items) model.periodic.push_back(is_periodic(word.as_string("boundary")));
+  else
+    model.periodic.assign(axes, is_periodic(boundary.as_string("boundary")));
+  if (model.periodic.size() != axes)
+    throw Error("The model states " + std::to_string(model.periodic.size()) + " boundaries, but a " +
+                name_of(model.geometry) + " lattice has " + std::to_string(axes) + " axes: export the model again.");
+  for (const auto& [term, numbers] : entry(entry(metadata, "symbolic"), "terms").members)
+    if (const json::Value& order = entry(numbers, "order"); !order.is_null()) {
+      model.orders[term] = size(order, "symbolic.terms." + term + ".order");
+      offsets_of(model.geometry, model.orders[term]);  // refuses orders that do not exist
+    }
+}
+
 void check_values(const Weights& weights) {
   for (const auto& [name, tensor] : weights) {
     const bool expect_double = name.compare(0, 9, "symbolic.") == 0 || name == "neural.weight";
@@ -204,6 +150,17 @@ const Tensor& Model::weight(const std::string& key) const {
   const auto found = weights.find(key);
   if (found == weights.end()) throw Error("The weight '" + key + "' is missing from the model: export it again.");
   return found->second;
+}
+
+bool Model::has_term(const std::string& name) const {
+  const std::string prefix = "symbolic." + name + ".";
+  const auto first = weights.lower_bound(prefix);
+  return first != weights.end() && first->first.compare(0, prefix.size(), prefix) == 0;
+}
+
+int Model::order(const std::string& term) const {
+  const auto found = orders.find(term);
+  return found == orders.end() ? moore_order(geometry) : found->second;
 }
 
 double Model::scalar(const std::string& key, double otherwise) const {
@@ -228,25 +185,21 @@ std::shared_ptr<const Model> make_model(const std::string& metadata_json, Weight
   if (model->type_names.empty() || model->types() > kMaxSize)
     throw Error("The model lists " + std::to_string(model->types()) +
                 " cell types, but at least the medium is needed: export the model again.");
-  const std::string& boundary = entry(metadata, "boundary").as_string("boundary");
-  if (boundary != "periodic" && boundary != "free")
-    throw Error("The boundary is '" + boundary + "', but 'periodic' or 'free' was expected: export the model again.");
-  model->periodic = boundary == "periodic";
+  read_lattice(metadata, *model);
   if (const json::Value& t = entry(metadata, "temperature"); !t.is_null())
     model->temperature = t.as_number("temperature");
   if (const json::Value& x = entry(metadata, "extinction"); !x.is_null())
     model->forbids_extinction = x.as_bool("extinction");
-  if (const json::Value& order = entry(metadata, "neighbor_order");
-      !order.is_null() && order.as_integer("neighbor_order") != 2)
-    throw Error("The model's neighbour order is " + std::to_string(order.as_integer("neighbor_order")) +
-                ", but only 2 (Moore) is defined: export the model again.");
   if (const json::Value& fixed = entry(metadata, "fixed_lattice"); !fixed.is_null()) {
-    const std::vector<int> shape = sizes(fixed, "fixed_lattice");
-    if (shape.size() != 2) throw Error("The metadata entry 'fixed_lattice' is not [H, W]: export the model again.");
-    model->fixed_height = shape[0];
-    model->fixed_width = shape[1];
+    model->fixed_shape = sizes(fixed, "fixed_lattice");
+    if (model->fixed_shape.size() != model->periodic.size())
+      throw Error("The metadata entry 'fixed_lattice' has not one size per axis: export the model again.");
   }
   if (const json::Value& neural = entry(metadata, "neural"); !neural.is_null()) model->neural = neural_spec(neural);
+  if (model->neural && model->geometry != Geometry::Square)
+    throw Error("The model has a convolutional network ('" + model->neural->kind + "') on a " +
+                name_of(model->geometry) +
+                " lattice, but convolutions are for 2D square lattices: use an analytic model there.");
 
   check_values(weights);
   model->weights = std::move(weights);

@@ -1,4 +1,4 @@
-// A Hamiltonian as data: types, boundary, terms and their weights, exactly as docs/artifact.md has them.
+// A Hamiltonian as data: types, lattice, terms and their weights, exactly as docs/artifact.md has them.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "lattice.hpp"
+
 namespace ncpm {
+
+inline constexpr std::int64_t kMaxSize = 1 << 15;  // of strides, widths, axes: far beyond use, far from overflow
 
 struct Tensor {
   // ONNX data types; `symbolic.*` and `neural.weight` are Double, all other `neural.*` are Float.
@@ -39,11 +43,12 @@ struct Model {
   std::string metadata;  // the JSON text it came with
   std::string name;
   std::vector<std::string> type_names;  // the first is the medium
-  bool periodic = true;
-  bool forbids_extinction = false;  // as in training; a State may override
-  double temperature = 1.0;         // of training
-  int fixed_height = 0;             // 0: any lattice
-  int fixed_width = 0;
+  Geometry geometry = Geometry::Square;
+  std::vector<bool> periodic = {true, true};  // per axis, as in training; a State may override
+  bool forbids_extinction = false;            // as in training; a State may override
+  double temperature = 1.0;                   // of training
+  std::vector<int> fixed_shape;               // empty: any lattice
+  std::map<std::string, int> orders;          // neighbour orders of terms that are not the geometry's own
   bool has_symbolic = false;
   std::optional<NeuralSpec> neural;
   Weights weights;
@@ -53,6 +58,8 @@ struct Model {
   // A weight by its full name, such as "neural.layers.0.phi0.weight". Throws Error where it is missing.
   const Tensor& weight(const std::string& key) const;
   bool has(const std::string& key) const { return weights.count(key) != 0; }
+  bool has_term(const std::string& name) const;  // any of its weights
+  int order(const std::string& term) const;      // of the neighbours it looks at
   double scalar(const std::string& key, double otherwise) const;
 
   // Whether the engine itself can compute the neural part (none, nh or local_nh).

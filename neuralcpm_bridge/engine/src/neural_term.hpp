@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lattice.hpp"
+#include "tissue.hpp"
 #include "model.hpp"
 
 namespace ncpm {
@@ -19,7 +19,7 @@ class NeuralTerm {
   virtual ~NeuralTerm() = default;
 
   // Computes every cache from scratch. All other methods presuppose it.
-  virtual void rebuild(const Lattice& lattice) = 0;
+  virtual void rebuild(const Tissue& tissue) = 0;
 
   // H_NN of the cached state; bit-equal to that of a fresh rebuild after any history of changes.
   virtual double energy() const = 0;
@@ -29,22 +29,22 @@ class NeuralTerm {
 
   // H_NN(with ids[site] = new_id) - H_NN. Keeps what it computed, so that a commit of it is cheap.
   // new_id exists (type >= 0), but may have no pixels yet; the old cell may lose its last one.
-  virtual double delta(const Lattice& lattice, int site, std::int32_t new_id) = 0;
+  virtual double delta(const Tissue& tissue, int site, std::int32_t new_id) = 0;
 
   // Makes the flip the cached state. Called BEFORE the lattice changes. Reuses the proposal kept by the
   // last delta() if that was this very flip of this very state, else computes it.
-  virtual void commit(const Lattice& before, int site, std::int32_t new_id) = 0;
+  virtual void commit(const Tissue& before, int site, std::int32_t new_id) = 0;
 
   // Called AFTER many pixels, types or the set of cells changed; any kept proposal is void.
   //   sites: every site whose id or whose type changed, ascending
   //   cells: every id that gained or lost pixels, changed type (-1 included) or is new, ascending
   // Updates where the change reaches, or rebuilds.
-  virtual void changed(const Lattice& after, const std::vector<int>& sites, const std::vector<std::int32_t>& cells) = 0;
+  virtual void changed(const Tissue& after, const std::vector<int>& sites, const std::vector<std::int32_t>& cells) = 0;
 };
 
 // Defined in src/neural/. `model` outlives the term. Throws Error for kinds the engine does not cover
 // and for lattices the network cannot see (smaller than one block of stride and pools).
-std::unique_ptr<NeuralTerm> make_neural_term(const Model& model, const Lattice& lattice);
+std::unique_ptr<NeuralTerm> make_neural_term(const Model& model, const Tissue& tissue);
 
 // The instruction set the kernels run on: "baseline", "avx2" or "avx512"; defined in src/neural/. The best
 // the CPU has, or what NEURALCPM_ISA asks for; Error if that is unknown or the CPU lacks it.

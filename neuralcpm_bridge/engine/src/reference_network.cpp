@@ -55,14 +55,14 @@ Image maxpool(const Image& image, int pool) {
 
 class Network {
  public:
-  Network(const Model& model, const Lattice& lattice)
-      : model_(model), spec_(*model.neural), lattice_(lattice), types_(model.types()) {}
+  Network(const Model& model, const Tissue& tissue)
+      : model_(model), spec_(*model.neural), tissue_(tissue), types_(model.types()) {}
 
   // nh: the sums run over every existing id, then the dense head.
   double nh() const {
     std::vector<Image> h;
-    for (int id = 0; id < lattice_.cells(); ++id)
-      if (lattice_.types[id] >= 0) h.push_back(embed(id));
+    for (int id = 0; id < tissue_.cells(); ++id)
+      if (tissue_.types[id] >= 0) h.push_back(embed(id));
     for (std::size_t i = 0; i < spec_.widths.size(); ++i) {
       const std::string layer = "neural.layers." + std::to_string(i);
       Image sum(spec_.widths[i], h[0].height, h[0].width);
@@ -90,8 +90,8 @@ class Network {
   // local_nh: the medium is no cell, and every sum is relative to an absent cell, kept last in h.
   double local_nh() const {
     std::vector<Image> h;
-    for (int id = 1; id < lattice_.cells(); ++id)
-      if (lattice_.types[id] >= 0) h.push_back(embed(id));
+    for (int id = 1; id < tissue_.cells(); ++id)
+      if (tissue_.types[id] >= 0) h.push_back(embed(id));
     h.push_back(embed(-1));
     for (std::size_t i = 0; i < spec_.widths.size(); ++i) {
       const std::string layer = "neural.layers." + std::to_string(i);
@@ -117,19 +117,19 @@ class Network {
     const int s = spec_.stride;
     const std::vector<float>& weight = model_.weight("neural.embedding.weight").floats;
     const std::vector<float>& bias = model_.weight("neural.embedding.bias").floats;
-    Image out(spec_.widths[0], lattice_.height / s, lattice_.width / s);
+    Image out(spec_.widths[0], tissue_.lattice.height / s, tissue_.lattice.width / s);
     for (int c = 0; c < out.channels; ++c)
       for (int y = 0; y < out.height; ++y)
         for (int x = 0; x < out.width; ++x) {
           double sum = bias[c];
           for (int dy = 0; dy < s; ++dy)
             for (int dx = 0; dx < s; ++dx) {
-              const int site = (y * s + dy) * lattice_.width + x * s + dx;
+              const int site = (y * s + dy) * tissue_.lattice.width + x * s + dx;
               const auto tap = [&](int channel) {
                 return double(weight[((c * (1 + types_) + channel) * s + dy) * s + dx]);
               };
-              if (lattice_.ids[site] == id) sum += tap(0);
-              sum += tap(1 + lattice_.type_at(site));
+              if (tissue_.ids[site] == id) sum += tap(0);
+              sum += tap(1 + tissue_.type_at(site));
             }
           out.at(c, y, x) = sum;
         }
@@ -191,15 +191,15 @@ class Network {
 
   const Model& model_;
   const NeuralSpec& spec_;
-  const Lattice& lattice_;
+  const Tissue& tissue_;
   const int types_;
 };
 
 }  // namespace
 
-double reference_energy(const Model& model, const Lattice& lattice) {
+double reference_energy(const Model& model, const Tissue& tissue) {
   if (!model.neural) return 0.0;
-  const Network network(model, lattice);
+  const Network network(model, tissue);
   if (model.neural->kind == "nh") return network.nh();
   if (model.neural->kind == "local_nh") return network.local_nh();
   throw Error("The engine does not compute networks of kind '" + model.neural->kind +

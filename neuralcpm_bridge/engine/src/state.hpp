@@ -5,14 +5,15 @@
 #include <memory>
 #include <vector>
 
-#include "lattice.hpp"
 #include "model.hpp"
 #include "neural_term.hpp"
+#include "rules.hpp"
 #include "term.hpp"
+#include "tissue.hpp"
 
 namespace ncpm {
 
-enum class Selection { Full, Neural, Symbolic };  // the part of H that delta() and sweeps go by
+enum class Part { Full, Neural, Symbolic };  // of H, that delta() and sweeps go by
 
 struct Energy {
   double symbolic = 0.0;  // w_S H_S
@@ -20,8 +21,8 @@ struct Energy {
 };
 
 struct StateOptions {
-  Selection selection = Selection::Full;
-  bool forbid_extinction = false;  // a cell's last pixel may not be taken: ΔH = +infinity
+  Part part = Part::Full;
+  Rules rules;
 };
 
 // Most ids a state may have: refuses a mistaken id before it becomes gigabytes.
@@ -30,16 +31,16 @@ inline constexpr std::int32_t kMaxCells = 1 << 24;
 // Every argument is checked; Error leaves the state as it was. Used by one thread at a time.
 class State {
  public:
-  State(std::shared_ptr<const Model> model, int height, int width, std::vector<std::int32_t> ids,
+  State(std::shared_ptr<const Model> model, const Lattice& lattice, std::vector<std::int32_t> ids,
         std::vector<std::int32_t> types, StateOptions options);
 
-  // Replaces the state by another one on a lattice of the same size.
+  // Replaces the state by another one on the same lattice.
   void reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types);
   void rebuild();  // every cache from scratch
 
   Energy energy();
-  Energy delta_parts(int site, std::int32_t new_id);  // both parts, whatever the selection; no extinction rule
-  double delta(int site, std::int32_t new_id);        // the selected part; +infinity for a forbidden extinction
+  Energy delta_parts(int site, std::int32_t new_id);  // both parts, whatever is selected, without rules
+  double delta(int site, std::int32_t new_id);        // the selected part; +infinity for what a rule forbids
   void commit(int site, std::int32_t new_id);         // applies a flip, forbidden or not
 
   // Many pixels at once: a division, a death, a layout. Of several entries for one site the last holds.
@@ -49,17 +50,18 @@ class State {
   // A cell dies: its pixels become medium and its id ceases to exist.
   void remove_cell(std::int32_t id);
   // Couplings of single cells to the external fields, [cells, K], in place of their types'; empty: back to types'.
-  void set_cell_coupling(std::vector<double> coupling, int cells, int fields);
+  void set_cell_coupling(const std::vector<double>& coupling, int cells, int fields);
 
-  const Lattice& lattice() const { return lattice_; }
+  const Tissue& tissue() const { return tissue_; }
+  const Lattice& lattice() const { return tissue_.lattice; }
   const Model& model() const { return *model_; }
   const StateOptions& options() const { return options_; }
-  int site(std::int64_t row, std::int64_t col) const;  // checked
-  std::int32_t cell(std::int64_t id) const;            // checked: an existing id
+  int site(std::int64_t site) const;         // checked
+  std::int32_t cell(std::int64_t id) const;  // checked: an existing id
 
   // The unchecked core of the Metropolis loop: `flip` belongs to this state and really changes an id.
   double delta_unchecked(const Flip& flip);
-  double symbolic_delta_unchecked(const Flip& flip) const;  // delta is this, the extinction rule included, ...
+  double symbolic_delta_unchecked(const Flip& flip) const;  // delta is this, rules included, ...
   double neural_delta_unchecked(const Flip& flip);          // ... plus this; each 0 where it is not selected
   void commit_unchecked(const Flip& flip);
   void trade_types(std::int32_t a, std::int32_t b);  // two existing cells exchange them
@@ -83,10 +85,9 @@ class State {
 
   std::shared_ptr<const Model> model_;
   StateOptions options_;
-  Lattice lattice_;
+  Tissue tissue_;
   double symbolic_weight_, offset_, neural_weight_;
   std::vector<std::unique_ptr<Term>> terms_;
-  ExternalTerm* external_ = nullptr;
   std::unique_ptr<NeuralTerm> neural_;  // made when first asked for: a symbolic run never pays for it
 };
 

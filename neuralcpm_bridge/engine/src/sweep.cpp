@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
-#include <optional>
+#include <limits>
 #include <thread>
 
 #include "edges.hpp"
@@ -28,22 +28,21 @@ bool passes(double delta, double temperature, double odds, Uniform uniform) {
 }
 
 // How often the copy back is proposed, for each time that the copy itself is.
-double reverse_odds(const Lattice& lattice, const Flip& flip, bool von_neumann) {
-  const int row = flip.site / lattice.width, col = flip.site % lattice.width;
+double reverse_odds(const Tissue& tissue, const Flip& flip, const Neighbourhood& copies) {
   int there = 0, back = 0;
-  for (int k = 0; k < (von_neumann ? 4 : 8); ++k) {
-    const int other = neighbour(lattice, row, col, kMoore[von_neumann ? kVonNeumann[k] : k]);
-    if (other < 0 || other == flip.site) continue;
-    there += lattice.ids[other] == flip.new_id;
-    back += lattice.ids[other] == flip.old_id;
+  int around[kMostNeighbours];
+  for (int k = copies.around(tissue.lattice, flip.site, around); k-- > 0;) {
+    there += tissue.ids[around[k]] == flip.new_id;
+    back += tissue.ids[around[k]] == flip.old_id;
   }
   return double(back) / there;
 }
 
 // Whether the copy proposed by attempt `number` is made; `uniform()` on [0, 1) is that attempt's own.
 template <class Uniform>
-bool accepts(State& state, const Flip& flip, const SweepOptions& options, std::uint64_t number, Uniform uniform) {
-  const double odds = options.balanced ? reverse_odds(state.lattice(), flip, options.von_neumann) : 1.0;
+bool accepts(State& state, const Flip& flip, const SweepOptions& options, const Neighbourhood& copies,
+             std::uint64_t number, Uniform uniform) {
+  const double odds = options.balanced ? reverse_odds(state.tissue(), flip, copies) : 1.0;
   if (odds == 0.0) return false;
   if (!options.staged) return passes(state.delta_unchecked(flip), options.temperature, odds, uniform);
   return passes(state.symbolic_delta_unchecked(flip), options.temperature, odds, uniform) &&
@@ -53,31 +52,35 @@ bool accepts(State& state, const Flip& flip, const SweepOptions& options, std::u
          });
 }
 
-void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempts, SweepCounts& counts) {
-  const Lattice& lattice = state.lattice();
-  const std::int32_t* ids = lattice.ids.data();
-  const int directions = options.von_neumann ? 4 : 8;
+void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempts, const Neighbourhood& copies,
+                 SweepCounts& counts) {
+  const Tissue& tissue = state.tissue();
+  const Lattice& lattice = tissue.lattice;
+  const std::int32_t* ids = tissue.ids.data();
+  const int lines = lattice.depth * lattice.height, directions = copies.size();
   for (const std::uint64_t end = state.attempts + attempts; state.attempts != end; ++state.attempts) {
     const Words random = philox(options.seed, state.attempts, kAttempt);
-    const int row = below(random[0], lattice.height);
+    const int line = below(random[0], lines);
     const int col = below(random[1], lattice.width);
     const int pick = below(random[2], directions);  // its top bits, which unit() leaves alone
-    const int source = neighbour(lattice, row, col, kMoore[options.von_neumann ? kVonNeumann[pick] : pick]);
-    const int target = row * lattice.width + col;
+    const int target = line * lattice.width + col;
+    const int plane = lattice.depth == 1 ? 0 : line / lattice.height;
+    const int source = copies.at(lattice, target, {plane, line - plane * lattice.height, col}, pick);
     if (source < 0 || ids[source] == ids[target]) continue;
     ++counts.proposals;
-    const Flip flip(lattice, target, ids[source]);
-    if (!accepts(state, flip, options, state.attempts, [&] { return unit(random[2], random[3]); })) continue;
+    const Flip flip(tissue, target, ids[source]);
+    if (!accepts(state, flip, options, copies, state.attempts, [&] { return unit(random[2], random[3]); })) continue;
     state.commit_unchecked(flip);
     ++counts.accepted;
   }
 }
 
 // Draws are numbered by the attempt they start from: each number is used once, and the clock alone resumes the chain.
-void boundary_sweep(State& state, const SweepOptions& options, std::int64_t attempts, Edges& edges,
-                    SweepCounts& counts) {
-  const Lattice& lattice = state.lattice();
-  const double pairs = double(lattice.sites()) * (options.von_neumann ? 4 : 8);
+template <class Mask>
+void boundary_sweep(State& state, const SweepOptions& options, std::int64_t attempts, const Neighbourhood& copies,
+                    Edges<Mask>& edges, SweepCounts& counts) {
+  const Tissue& tissue = state.tissue();
+  const double pairs = double(tissue.sites()) * copies.size();
   const auto log_of_missing = [&] { return std::log1p(-double(edges.count()) / pairs); };
   double log_missing = log_of_missing();
   for (const std::uint64_t end = state.attempts + attempts; state.attempts != end;) {
@@ -93,24 +96,24 @@ void boundary_sweep(State& state, const SweepOptions& options, std::int64_t atte
     state.attempts += std::uint64_t(waiting);
     ++counts.proposals;
     const auto index = std::int64_t(unit(random[2], random[3]) * double(edges.count()));
-    const Edges::Pair pair = edges.at(lattice, index);
-    const Flip flip(lattice, pair.target, lattice.ids[pair.source]);
+    const auto pair = edges.at(tissue, index);
+    const Flip flip(tissue, pair.target, tissue.ids[pair.source]);
     const auto uniform = [&] {
       const Words other = philox(options.seed, number, kAcceptance);
       return unit(other[0], other[1]);
     };
-    if (!accepts(state, flip, options, number, uniform)) continue;
+    if (!accepts(state, flip, options, copies, number, uniform)) continue;
     state.commit_unchecked(flip);
-    edges.flipped(lattice, flip.site);
+    edges.flipped(tissue, flip.site);
     log_missing = log_of_missing();
     ++counts.accepted;
   }
 }
 
 void trade(State& state, const SweepOptions& options, SweepCounts& counts) {
-  const int cells = state.lattice().cells() - 1;  // the medium trades with nobody
+  const int cells = state.tissue().cells() - 1;  // the medium trades with nobody
   if (options.trades == 0 || cells < 2) return;
-  const std::vector<std::int32_t>& types = state.lattice().types;
+  const std::vector<std::int32_t>& types = state.tissue().types;
   double energy = state.selected_energy();
   for (int k = 0; k < options.trades; ++k) {
     // No more trades than attempts: the next step's numbers begin where this one's end.
@@ -128,6 +131,26 @@ void trade(State& state, const SweepOptions& options, SweepCounts& counts) {
   }
 }
 
+// Step by step: the waiting time that crosses the end of an MCS is drawn anew, which a memoryless distribution allows,
+// and a chain comes out the same however its steps are grouped into sweeps.
+template <class Step>
+void run_steps(State& state, const SweepOptions& options, SweepCounts& counts, Step step) {
+  for (std::int64_t done = 0; done < options.mcs; ++done) {
+    step();
+    trade(state, options, counts);
+  }
+}
+
+template <class Mask>
+void run_boundary(State& state, const SweepOptions& options, const Neighbourhood& copies, SweepCounts& counts) {
+  const std::int64_t sites = state.tissue().sites(), pairs = sites * copies.size();
+  if (copies.size() > 64 || pairs > std::numeric_limits<std::int32_t>::max())
+    throw Error("Copies from " + std::to_string(copies.size()) + " neighbours of " + std::to_string(sites) +
+                " sites are too many to be chosen on boundaries only: use all sites or a smaller order.");
+  Edges<Mask> edges(state.tissue(), copies);
+  run_steps(state, options, counts, [&] { boundary_sweep(state, options, sites, copies, edges, counts); });
+}
+
 }  // namespace
 
 SweepCounts sweep(State& state, const SweepOptions& options) {
@@ -136,21 +159,22 @@ SweepCounts sweep(State& state, const SweepOptions& options) {
   if (!(options.temperature >= 0.0) || !std::isfinite(options.temperature))
     throw Error("The temperature " + std::to_string(options.temperature) +
                 " was given, but it is a finite number from 0 on: give such a number.");
-  const std::int64_t sites = state.lattice().sites();
+  const std::int64_t sites = state.tissue().sites();
   if (options.trades < 0 || options.trades > sites)
     throw Error(std::to_string(options.trades) + " trades per Monte Carlo step were asked for: give 0 to " +
                 std::to_string(sites) + ", the number of sites.");
+  const Geometry geometry = state.lattice().geometry;
+  const Neighbourhood copies(state.lattice(), options.copy_order ? options.copy_order : moore_order(geometry));
   SweepCounts counts;
   counts.attempts = sites * options.mcs;
-  std::optional<Edges> edges;
-  if (options.boundary_only) edges.emplace(state.lattice(), options.von_neumann);
-  // Step by step: the waiting time that crosses the end of an MCS is drawn anew, which a memoryless distribution
-  // allows, and a chain comes out the same however its steps are grouped into sweeps.
-  for (std::int64_t step = 0; step < options.mcs; ++step) {
-    if (edges) boundary_sweep(state, options, sites, *edges, counts);
-    else plain_sweep(state, options, sites, counts);
-    trade(state, options, counts);
-  }
+  if (!options.boundary_only)
+    run_steps(state, options, counts, [&] { plain_sweep(state, options, sites, copies, counts); });
+  else if (copies.size() <= 8)
+    run_boundary<std::uint8_t>(state, options, copies, counts);
+  else if (copies.size() <= 32)
+    run_boundary<std::uint32_t>(state, options, copies, counts);
+  else
+    run_boundary<std::uint64_t>(state, options, copies, counts);
   return counts;
 }
 

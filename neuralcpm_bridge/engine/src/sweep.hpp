@@ -10,10 +10,10 @@
 namespace ncpm {
 
 struct SweepOptions {
-  std::int64_t mcs = 1;  // Monte Carlo steps of H*W attempts
+  std::int64_t mcs = 1;  // Monte Carlo steps of one attempt per site
   double temperature = 1.0;
   std::uint64_t seed = 0;
-  bool von_neumann = false;    // copy from the 4 nearest neighbours instead of the 8 Moore ones
+  int copy_order = 0;          // of the neighbours that are copied from; 0: the geometry's own, all around a site
   bool boundary_only = false;  // skip attempts between sites of one cell, keeping count of them
   bool balanced = false;       // weigh every copy by how often its reverse is proposed
   bool staged = false;         // ask the network only about copies that pass the analytic terms
@@ -21,7 +21,7 @@ struct SweepOptions {
 };
 
 struct SweepCounts {
-  std::int64_t attempts = 0;   // H*W per MCS
+  std::int64_t attempts = 0;   // one per site and MCS
   std::int64_t proposals = 0;  // attempts between different cells: those that cost a ΔH
   std::int64_t accepted = 0;
   std::int64_t traded = 0;  // pairs of cells that traded their types

@@ -17,6 +17,10 @@ struct ncpm_state : ncpm::GuardedState {
   using GuardedState::GuardedState;
 };
 
+struct ncpm_mirror : ncpm::GuardedMirror {
+  using GuardedMirror::GuardedMirror;
+};
+
 namespace {
 
 using namespace ncpm;
@@ -29,6 +33,11 @@ abi::Registry<ncpm_model>& models() {
 
 abi::Registry<ncpm_state>& states() {
   static auto* registry = new abi::Registry<ncpm_state>;
+  return *registry;
+}
+
+abi::Registry<ncpm_mirror>& mirrors() {
+  static auto* registry = new abi::Registry<ncpm_mirror>;
   return *registry;
 }
 
@@ -78,17 +87,75 @@ int with_state(ncpm_state* handle, Body&& body) noexcept {
   });
 }
 
+// Runs `body(Mirror&)` on a live mirror, alone.
+template <typename Body>
+int with_mirror(ncpm_mirror* handle, Body&& body) noexcept {
+  return guard([&] {
+    const std::shared_ptr<ncpm_mirror> held = mirrors().find(handle);
+    if (!held) throw BadHandle{"mirror"};
+    const auto lock = held->claim();
+    body(held->mirror);
+  });
+}
+
 template <typename Value>
 Value* given(Value* pointer, const char* what) {
   if (!pointer) throw Error(std::string("The argument '") + what + "' is null: pass an address.");
   return pointer;
 }
 
-std::vector<std::int32_t> copied(const std::int32_t* values, std::int64_t count, const char* what) {
+template <typename Number>
+std::vector<Number> copied(const Number* values, std::int64_t count, const char* what) {
   if (count < 0) throw Error(std::string("A negative number of ") + what + " was given: give 0 or more.");
   if (count == 0) return {};
   given(values, what);
-  return std::vector<std::int32_t>(values, values + count);
+  return std::vector<Number>(values, values + count);
+}
+
+Lattice lattice_from(const ncpm_lattice* lattice, const Model& model) {
+  given(lattice, "lattice");
+  if (lattice->dimension != 2 && lattice->dimension != 3)
+    throw Error("A lattice of " + std::to_string(lattice->dimension) + " dimensions was given: give 2 or 3.");
+  if (lattice->layout != NCPM_AXES && lattice->layout != NCPM_ROWS)
+    throw Error("The layout " + std::to_string(lattice->layout) + " was given: choose NCPM_AXES or NCPM_ROWS.");
+  std::vector<bool> periodic(lattice->dimension);
+  for (std::size_t axis = 0; axis < periodic.size(); ++axis)
+    periodic[axis] = lattice->periodic[axis] < 0 ? axis < model.periodic.size() && model.periodic[axis]
+                                                 : lattice->periodic[axis] != 0;
+  return Lattice::make(model.geometry, lattice->layout == NCPM_ROWS ? Layout::Rows : Layout::Axes,
+                       {lattice->shape, lattice->shape + lattice->dimension}, periodic);
+}
+
+StateOptions options_from(const ncpm_options* options) {
+  StateOptions chosen;
+  if (!options) return chosen;
+  if (options->part < NCPM_PART_FULL || options->part > NCPM_PART_SYMBOLIC)
+    throw Error("The part " + std::to_string(options->part) +
+                " was asked for: choose one of NCPM_PART_FULL, _NEURAL and _SYMBOLIC.");
+  constexpr Part parts[] = {Part::Full, Part::Neural, Part::Symbolic};
+  chosen.part = parts[options->part];
+  chosen.rules.extinction = options->forbid_extinction != 0;
+  return chosen;
+}
+
+std::vector<HostCell> cells_from(std::int64_t count, const std::int64_t* ids, const std::int32_t* types) {
+  if (count < 0) throw Error("A negative number of cells was given: give 0 or more.");
+  if (count > 0) given(ids, "cell_ids"), given(types, "types");
+  std::vector<HostCell> cells;
+  cells.reserve(std::size_t(count));
+  for (std::int64_t i = 0; i < count; ++i) cells.push_back({ids[i], types[i]});
+  return cells;
+}
+
+std::vector<int> sites_from(const State& state, std::int64_t count, const std::int64_t* sites) {
+  std::vector<int> out;
+  for (const std::int64_t site : copied(sites, count, "sites")) out.push_back(state.site(site));
+  return out;
+}
+
+void give(const Energy& energy, double* symbolic, double* neural) {
+  *given(symbolic, "symbolic") = energy.symbolic;
+  *given(neural, "neural") = energy.neural;
 }
 
 }  // namespace
@@ -145,33 +212,32 @@ int ncpm_temperature(const ncpm_model* model, double* temperature) {
   return guard([&] { *given(temperature, "temperature") = model_of(models().find(model)).temperature; });
 }
 
-int ncpm_is_periodic(const ncpm_model* model, int32_t* periodic) {
-  return guard([&] { *given(periodic, "periodic") = model_of(models().find(model)).periodic; });
+int ncpm_geometry(const ncpm_model* model, int32_t* geometry) {
+  return guard([&] { *given(geometry, "geometry") = static_cast<int>(model_of(models().find(model)).geometry); });
+}
+
+int ncpm_is_periodic(const ncpm_model* model, int32_t axis, int32_t* periodic) {
+  return guard([&] {
+    const std::vector<bool>& rings = model_of(models().find(model)).periodic;
+    if (axis < 0 || std::size_t(axis) >= rings.size())
+      throw Error("Axis " + std::to_string(axis) + " was asked for, but the model's lattice has " +
+                  std::to_string(rings.size()) + ": count them from 0.");
+    *given(periodic, "periodic") = rings[axis];
+  });
 }
 
 int ncpm_forbids_extinction(const ncpm_model* model, int32_t* forbids) {
   return guard([&] { *given(forbids, "forbids") = model_of(models().find(model)).forbids_extinction; });
 }
 
-ncpm_state* ncpm_create(const ncpm_model* model, int32_t height, int32_t width, const int32_t* ids, int32_t cells,
+ncpm_state* ncpm_create(const ncpm_model* model, const ncpm_lattice* lattice, const int32_t* ids, int32_t cells,
                         const int32_t* types, const ncpm_options* options) {
   ncpm_state* handle = nullptr;
   guard([&] {
     const std::shared_ptr<ncpm_model> held = models().find(model);
-    model_of(held);
-    StateOptions chosen;
-    if (options) {
-      if (options->term < NCPM_TERM_FULL || options->term > NCPM_TERM_SYMBOLIC)
-        throw Error("The term " + std::to_string(options->term) +
-                    " was asked for: choose one of NCPM_TERM_FULL, _NEURAL and _SYMBOLIC.");
-      constexpr Selection selections[] = {Selection::Full, Selection::Neural, Selection::Symbolic};
-      chosen = {selections[options->term], options->forbid_extinction != 0};
-    }
-    if (height < 1 || width < 1)
-      throw Error("A lattice without sites was given: give a height and a width of at least 1.");
-    handle = states().add(std::make_shared<ncpm_state>(held->model, height, width,
-                                                       copied(ids, std::int64_t(height) * width, "ids"),
-                                                       copied(types, cells, "types"), chosen));
+    const Lattice made = lattice_from(lattice, model_of(held));
+    handle = states().add(std::make_shared<ncpm_state>(held->model, made, copied(ids, made.sites(), "ids"),
+                                                       copied(types, cells, "types"), options_from(options)));
   });
   return handle;
 }
@@ -184,42 +250,28 @@ int ncpm_free_state(ncpm_state* state) {
 
 int ncpm_reset(ncpm_state* state, const int32_t* ids, int32_t cells, const int32_t* types) {
   return with_state(state,
-                    [&](State& s) { s.reset(copied(ids, s.lattice().sites(), "ids"), copied(types, cells, "types")); });
+                    [&](State& s) { s.reset(copied(ids, s.tissue().sites(), "ids"), copied(types, cells, "types")); });
 }
 
 int ncpm_energy(ncpm_state* state, double* symbolic, double* neural) {
+  return with_state(state, [&](State& s) { give(s.energy(), symbolic, neural); });
+}
+
+int ncpm_delta(ncpm_state* state, int64_t site, int32_t new_id, double* delta) {
+  return with_state(state, [&](State& s) { *given(delta, "delta") = s.delta(s.site(site), new_id); });
+}
+
+int ncpm_delta_parts(ncpm_state* state, int64_t site, int32_t new_id, double* symbolic, double* neural) {
+  return with_state(state, [&](State& s) { give(s.delta_parts(s.site(site), new_id), symbolic, neural); });
+}
+
+int ncpm_commit(ncpm_state* state, int64_t site, int32_t new_id) {
+  return with_state(state, [&](State& s) { s.commit(s.site(site), new_id); });
+}
+
+int ncpm_change_pixels(ncpm_state* state, int64_t count, const int64_t* sites, const int32_t* new_ids) {
   return with_state(state, [&](State& s) {
-    given(symbolic, "symbolic"), given(neural, "neural");
-    const Energy energy = s.energy();
-    *symbolic = energy.symbolic;
-    *neural = energy.neural;
-  });
-}
-
-int ncpm_delta(ncpm_state* state, int32_t row, int32_t col, int32_t new_id, double* delta) {
-  return with_state(state, [&](State& s) { *given(delta, "delta") = s.delta(s.site(row, col), new_id); });
-}
-
-int ncpm_delta_parts(ncpm_state* state, int32_t row, int32_t col, int32_t new_id, double* symbolic, double* neural) {
-  return with_state(state, [&](State& s) {
-    given(symbolic, "symbolic"), given(neural, "neural");
-    const Energy change = s.delta_parts(s.site(row, col), new_id);
-    *symbolic = change.symbolic;
-    *neural = change.neural;
-  });
-}
-
-int ncpm_commit(ncpm_state* state, int32_t row, int32_t col, int32_t new_id) {
-  return with_state(state, [&](State& s) { s.commit(s.site(row, col), new_id); });
-}
-
-int ncpm_change_pixels(ncpm_state* state, int32_t count, const int32_t* rows, const int32_t* cols,
-                       const int32_t* new_ids) {
-  return with_state(state, [&](State& s) {
-    const std::vector<std::int32_t> row = copied(rows, count, "rows"), col = copied(cols, count, "cols");
-    std::vector<int> sites(row.size());
-    for (std::size_t i = 0; i < sites.size(); ++i) sites[i] = s.site(row[i], col[i]);
-    s.change_pixels(sites, copied(new_ids, count, "new_ids"));
+    s.change_pixels(sites_from(s, count, sites), copied(new_ids, count, "new_ids"));
   });
 }
 
@@ -231,16 +283,16 @@ int ncpm_remove_cell(ncpm_state* state, int32_t id) {
   return with_state(state, [&](State& s) { s.remove_cell(id); });
 }
 
-int ncpm_sweep(ncpm_state* state, int64_t mcs, double temperature, uint64_t seed, uint32_t flags, ncpm_counts* counts) {
+int ncpm_sweep(ncpm_state* state, int64_t mcs, double temperature, uint64_t seed, int32_t copy_order, uint32_t flags,
+               ncpm_counts* counts) {
   return with_state(state, [&](State& s) {
-    if (flags & ~std::uint32_t(NCPM_VON_NEUMANN | NCPM_BOUNDARY_ONLY))
-      throw Error("The sweep got unknown flags (" + std::to_string(flags) +
-                  "): combine NCPM_VON_NEUMANN and NCPM_BOUNDARY_ONLY only.");
+    if (flags & ~std::uint32_t(NCPM_BOUNDARY_ONLY))
+      throw Error("The sweep got unknown flags (" + std::to_string(flags) + "): use NCPM_BOUNDARY_ONLY or 0.");
     SweepOptions options;
     options.mcs = mcs;
     options.temperature = temperature;
     options.seed = seed;
-    options.von_neumann = flags & NCPM_VON_NEUMANN;
+    options.copy_order = copy_order;
     options.boundary_only = flags & NCPM_BOUNDARY_ONLY;
     const SweepCounts result = sweep(s, options);
     if (counts) *counts = {result.attempts, result.proposals, result.accepted};
@@ -249,21 +301,79 @@ int ncpm_sweep(ncpm_state* state, int64_t mcs, double temperature, uint64_t seed
 
 int ncpm_get_ids(ncpm_state* state, int32_t* ids) {
   return with_state(state,
-                    [&](State& s) { std::copy(s.lattice().ids.begin(), s.lattice().ids.end(), given(ids, "ids")); });
+                    [&](State& s) { std::copy(s.tissue().ids.begin(), s.tissue().ids.end(), given(ids, "ids")); });
 }
 
 int ncpm_get_cell_count(ncpm_state* state, int32_t* cells) {
-  return with_state(state, [&](State& s) { *given(cells, "cells") = s.lattice().cells(); });
+  return with_state(state, [&](State& s) { *given(cells, "cells") = s.tissue().cells(); });
 }
 
 int ncpm_get_cells(ncpm_state* state, int32_t cells, int32_t* types, int64_t* volumes) {
   return with_state(state, [&](State& s) {
-    const Lattice& lattice = s.lattice();
-    if (cells != lattice.cells())
+    const Tissue& tissue = s.tissue();
+    if (cells != tissue.cells())
       throw Error("Room for " + std::to_string(cells) + " cells was given, but there are " +
-                  std::to_string(lattice.cells()) + ": ask ncpm_get_cell_count first.");
-    if (types) std::copy(lattice.types.begin(), lattice.types.end(), types);
-    if (volumes) std::copy(lattice.volumes.begin(), lattice.volumes.end(), volumes);
+                  std::to_string(tissue.cells()) + ": ask ncpm_get_cell_count first.");
+    if (types) std::copy(tissue.types.begin(), tissue.types.end(), types);
+    if (volumes) std::copy(tissue.volumes.begin(), tissue.volumes.end(), volumes);
+  });
+}
+
+ncpm_mirror* ncpm_mirror_create(const ncpm_model* model, const ncpm_lattice* lattice, const ncpm_options* options) {
+  ncpm_mirror* handle = nullptr;
+  guard([&] {
+    const std::shared_ptr<ncpm_model> held = models().find(model);
+    const Lattice made = lattice_from(lattice, model_of(held));
+    handle = mirrors().add(std::make_shared<ncpm_mirror>(held->model, made, options_from(options)));
+  });
+  return handle;
+}
+
+int ncpm_free_mirror(ncpm_mirror* mirror) {
+  return guard([&] {
+    if (!mirrors().remove(mirror)) throw BadHandle{"mirror"};
+  });
+}
+
+int ncpm_mirror_load(ncpm_mirror* mirror, const int64_t* host_ids, int64_t cells, const int64_t* cell_ids,
+                     const int32_t* types) {
+  return with_mirror(
+      mirror, [&](Mirror& m) { m.load(given(host_ids, "host_ids"), cells_from(cells, cell_ids, types)); });
+}
+
+int ncpm_mirror_follow(ncpm_mirror* mirror, int64_t cells, const int64_t* cell_ids, const int32_t* types,
+                       int64_t written, const int64_t* sites, const int64_t* host_ids, int32_t* followed) {
+  return with_mirror(mirror, [&](Mirror& m) {
+    given(followed, "followed");
+    *followed = m.follow(cells_from(cells, cell_ids, types), sites_from(m.state(), written, sites),
+                         copied(host_ids, written, "host_ids"));
+  });
+}
+
+int ncpm_mirror_appear(ncpm_mirror* mirror, int64_t host_id, int32_t type, int32_t* followed) {
+  return with_mirror(mirror, [&](Mirror& m) { *given(followed, "followed") = m.appear({host_id, type}); });
+}
+
+int ncpm_mirror_delta(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* delta) {
+  return with_mirror(mirror, [&](Mirror& m) { *given(delta, "delta") = m.delta(site, host_id); });
+}
+
+int ncpm_mirror_commit(ncpm_mirror* mirror, int64_t site, int64_t host_id) {
+  return with_mirror(mirror, [&](Mirror& m) { m.commit(site, host_id); });
+}
+
+int ncpm_mirror_energy(ncpm_mirror* mirror, double* symbolic, double* neural) {
+  return with_mirror(mirror, [&](Mirror& m) { give(m.state().energy(), symbolic, neural); });
+}
+
+int ncpm_mirror_compare(ncpm_mirror* mirror, const int64_t* host_ids, int64_t* differing, double* symbolic,
+                        double* neural, double* drift) {
+  return with_mirror(mirror, [&](Mirror& m) {
+    given(differing, "differing"), given(drift, "drift");
+    const Comparison found = m.compare(given(host_ids, "host_ids"));
+    *differing = found.differing;
+    *drift = found.drift;
+    give(found.energy, symbolic, neural);
   });
 }
 

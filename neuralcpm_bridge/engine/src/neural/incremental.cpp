@@ -250,21 +250,21 @@ void Incremental::accept() {
 
 constexpr int kMemoryBand = 8;  // rows of blocks whose cells follow each other in memory
 
-void Incremental::rebuild(const Lattice& lattice) {
-  height_ = lattice.height;
-  width_ = lattice.width;
-  ids_ = lattice.ids;
-  types_ = lattice.types;
+void Incremental::rebuild(const Tissue& tissue) {
+  height_ = tissue.lattice.height;
+  width_ = tissue.lattice.width;
+  ids_ = tissue.ids;
+  types_ = tissue.types;
   counted_ = 0;
   for (const std::int32_t type : types_) counted_ += type >= 0;
-  cells_.resize(lattice.cells());
+  cells_.resize(tissue.cells());
   cells_.clear();
   bins_.clear();
   head_->reset();
 
   const int stride = plan_.stride;
   const Grid& grid = plan_.blocks;
-  std::vector<Box> supports(lattice.cells());
+  std::vector<Box> supports(tissue.cells());
   const auto for_pixels = [&](auto visit) {
     for (int y = 0; y < grid.y.size * stride; ++y)
       for (int x = 0; x < grid.x.size * stride; ++x)
@@ -274,7 +274,7 @@ void Incremental::rebuild(const Lattice& lattice) {
       [&](int y, int x, int, std::int32_t id) { supports[id] = united(supports[id], Box{{y, 1}, {x, 1}}, grid); });
   // Neighbours in space become neighbours in memory.
   std::vector<std::int32_t> order;
-  for (int id = first_id_; id < lattice.cells(); ++id)
+  for (int id = first_id_; id < tissue.cells(); ++id)
     if (!supports[id].empty()) order.push_back(id);
   const auto place = [&](std::int32_t id) {
     return std::pair(supports[id].y.start / kMemoryBand, supports[id].x.start);
@@ -296,7 +296,7 @@ void Incremental::rebuild(const Lattice& lattice) {
       start(plan_.skip, first.skip_fixed);
     }
   for_pixels([&](int y, int x, int pixel, std::int32_t id) { put_pixel(y, x, pixel, id, types_[id], 1); });
-  for (int id = first_id_; id < lattice.cells(); ++id) {
+  for (int id = first_id_; id < tissue.cells(); ++id) {
     cells_.fit_support(id);
     bins_.add(id, cells_.support(id));
   }
@@ -325,7 +325,7 @@ void Incremental::commit(const Flip& flip) {
 
 // Many pixels or types changed: the fixed-point sums are corrected pixel by pixel, then everything the
 // changed blocks reach is recomputed.
-void Incremental::changed(const Lattice& after, const std::vector<int>& sites) {
+void Incremental::changed(const Tissue& after, const std::vector<int>& sites) {
   double counted = 0;
   for (const std::int32_t type : after.types) counted += type >= 0;
   const bool recount = !plan_.local && counted != counted_;  // nh: the sums run over other ids everywhere

@@ -121,11 +121,11 @@ class Incremental {
  public:
   Incremental(const Plan& plan, const Kernels& kernels, std::unique_ptr<Head> head);
 
-  void rebuild(const Lattice& lattice);
+  void rebuild(const Tissue& tissue);
   double energy() const { return head_->energy(); }
   double delta(const Flip& flip);
   void commit(const Flip& flip);  // the flip of the last delta
-  void changed(const Lattice& after, const std::vector<int>& sites);
+  void changed(const Tissue& after, const std::vector<int>& sites);
   void set_id(int site, std::int32_t id) { ids_[site] = id; }
   std::uint64_t multiply_adds() const { return multiply_adds_; }
 

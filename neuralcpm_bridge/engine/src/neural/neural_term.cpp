@@ -16,11 +16,11 @@ std::unique_ptr<Head> make_head(const Model& model, const Plan& plan) {
 
 class IncrementalTerm final : public NeuralTerm {
  public:
-  IncrementalTerm(const Model& model, const Lattice& lattice)
-      : plan_(model, lattice), network_(plan_, selected_kernels(), make_head(model, plan_)) {}
+  IncrementalTerm(const Model& model, const Tissue& tissue)
+      : plan_(model, tissue), network_(plan_, selected_kernels(), make_head(model, plan_)) {}
 
-  void rebuild(const Lattice& lattice) override {
-    network_.rebuild(lattice);
+  void rebuild(const Tissue& tissue) override {
+    network_.rebuild(tissue);
     kept_site_ = -1;
   }
 
@@ -28,35 +28,35 @@ class IncrementalTerm final : public NeuralTerm {
 
   std::uint64_t multiply_adds() const override { return network_.multiply_adds(); }
 
-  double delta(const Lattice& lattice, int site, std::int32_t new_id) override {
+  double delta(const Tissue& tissue, int site, std::int32_t new_id) override {
     kept_site_ = site;
     flip_.new_id = new_id;
-    return seen(lattice, site, new_id) ? network_.delta(flip_) : 0.0;
+    return seen(tissue, site, new_id) ? network_.delta(flip_) : 0.0;
   }
 
-  void commit(const Lattice& before, int site, std::int32_t new_id) override {
+  void commit(const Tissue& before, int site, std::int32_t new_id) override {
     if (kept_site_ != site || flip_.new_id != new_id) delta(before, site, new_id);
     kept_site_ = -1;
     network_.set_id(site, new_id);
     if (seen(before, site, new_id)) network_.commit(flip_);
   }
 
-  void changed(const Lattice& after, const std::vector<int>& sites, const std::vector<std::int32_t>&) override {
+  void changed(const Tissue& after, const std::vector<int>& sites, const std::vector<std::int32_t>&) override {
     kept_site_ = -1;
     network_.changed(after, sites);
   }
 
  private:
   // Fills flip_; false if the site is in no block of the embedding.
-  bool seen(const Lattice& lattice, int site, std::int32_t new_id) {
-    const int row = site / lattice.width, column = site % lattice.width, stride = plan_.stride;
+  bool seen(const Tissue& tissue, int site, std::int32_t new_id) {
+    const int row = site / tissue.lattice.width, column = site % tissue.lattice.width, stride = plan_.stride;
     flip_.y = row / stride;
     flip_.x = column / stride;
     flip_.pixel = row % stride * stride + column % stride;
-    flip_.old_id = lattice.ids[site];
+    flip_.old_id = tissue.ids[site];
     flip_.new_id = new_id;
-    flip_.old_type = lattice.types[flip_.old_id];
-    flip_.new_type = lattice.types[new_id];
+    flip_.old_type = tissue.types[flip_.old_id];
+    flip_.new_type = tissue.types[new_id];
     return flip_.y < plan_.blocks.y.size && flip_.x < plan_.blocks.x.size;
   }
 
@@ -68,11 +68,11 @@ class IncrementalTerm final : public NeuralTerm {
 
 }  // namespace
 
-std::unique_ptr<NeuralTerm> make_neural_term(const Model& model, const Lattice& lattice) {
+std::unique_ptr<NeuralTerm> make_neural_term(const Model& model, const Tissue& tissue) {
   if (!model.covered())
     throw Error("The engine does not compute networks of kind '" + model.neural->kind +
                 "', only 'nh' and 'local_nh': use the ONNX Runtime back end.");
-  return std::make_unique<IncrementalTerm>(model, lattice);
+  return std::make_unique<IncrementalTerm>(model, tissue);
 }
 
 }  // namespace ncpm

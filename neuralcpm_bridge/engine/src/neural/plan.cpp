@@ -126,17 +126,17 @@ SiteHead site_head(const Model& model, const std::string& name) {
 
 }  // namespace
 
-Plan::Plan(const Model& model, const Lattice& lattice) {
+Plan::Plan(const Model& model, const Tissue& tissue) {
   const NeuralSpec& spec = *model.neural;
   local = spec.kind == "local_nh";
   stride = spec.stride;
   types = model.types();
-  blocks = {{lattice.height / stride, spec.circular}, {lattice.width / stride, spec.circular}};
+  blocks = {{tissue.lattice.height / stride, spec.circular}, {tissue.lattice.width / stride, spec.circular}};
   Grid grid = blocks;
   int inputs = spec.widths[0];
   for (std::size_t i = 0; i < spec.widths.size(); ++i) {
     if (grid.y.size < 1 || grid.x.size < 1)
-      throw Error("The lattice of " + std::to_string(lattice.height) + " x " + std::to_string(lattice.width) +
+      throw Error("The lattice of " + std::to_string(tissue.lattice.height) + " x " + std::to_string(tissue.lattice.width) +
                   " sites is smaller than one block of the network's stride and pools: use a larger lattice.");
     const std::string name = "neural.layers." + std::to_string(i);
     const int width = spec.widths[i];
@@ -212,7 +212,7 @@ Plan::Plan(const Model& model, const Lattice& lattice) {
     layers.push_back(std::move(layer));
   }
   if (grid.y.size < 1 || grid.x.size < 1)
-    throw Error("The lattice of " + std::to_string(lattice.height) + " x " + std::to_string(lattice.width) +
+    throw Error("The lattice of " + std::to_string(tissue.lattice.height) + " x " + std::to_string(tissue.lattice.width) +
                 " sites is smaller than one block of the network's stride and pools: use a larger lattice.");
   output_grid = grid;
   if (local) {

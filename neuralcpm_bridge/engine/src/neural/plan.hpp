@@ -10,7 +10,7 @@
 
 #include "geometry.hpp"
 #include "kernels.hpp"
-#include "lattice.hpp"
+#include "tissue.hpp"
 #include "memory.hpp"
 #include "model.hpp"
 
@@ -115,7 +115,7 @@ struct Plan {
   bool head_fused = false;  // cells hand on the inputs of their head's SiLU
   SiteHead cell_head, background_head;
 
-  Plan(const Model& model, const Lattice& lattice);
+  Plan(const Model& model, const Tissue& tissue);
 };
 
 Linear read_linear(const Model& model, const std::string& name);

@@ -20,6 +20,37 @@ std::vector<To> numbers(const Array& array, const std::string& name) {
 
 }  // namespace
 
+Lattice lattice_of(const Model& model, std::size_t axes, const std::size_t* shape, const std::string& layout,
+                   const std::vector<std::string>& boundary) {
+  if (layout != "axes" && layout != "rows")
+    throw Error("The layout '" + layout + "' was given: choose 'axes' or 'rows'.");
+  std::vector<bool> periodic = model.periodic;
+  if (!boundary.empty()) {
+    periodic.clear();
+    for (const std::string& word : boundary) {
+      if (word != "periodic" && word != "free")
+        throw Error("The boundary '" + word + "' was given: choose 'periodic' or 'free'.");
+      periodic.push_back(word == "periodic");
+    }
+  }
+  return Lattice::make(model.geometry, layout == "rows" ? Layout::Rows : Layout::Axes, {shape, shape + axes}, periodic);
+}
+
+std::vector<std::size_t> shape_of(const Lattice& lattice) {
+  const std::vector<int> shape = lattice.shape();
+  return {shape.begin(), shape.end()};
+}
+
+StateOptions options_from(const std::string& part, bool forbid_extinction) {
+  StateOptions options;
+  if (part == "full") options.part = Part::Full;
+  else if (part == "neural") options.part = Part::Neural;
+  else if (part == "symbolic") options.part = Part::Symbolic;
+  else throw Error("The part '" + part + "' was asked for: choose 'full', 'neural' or 'symbolic'.");
+  options.rules.extinction = forbid_extinction;
+  return options;
+}
+
 Weights weights_from(const nb::dict& arrays) {
   Weights weights;
   for (const auto& [key, value] : arrays) {

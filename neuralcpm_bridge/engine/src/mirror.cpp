@@ -1,0 +1,152 @@
+#include "mirror.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_set>
+
+#include "error.hpp"
+
+namespace ncpm {
+
+// -- IdMap ------------------------------------------------------------------------------------------------
+
+std::vector<std::int32_t> IdMap::load(std::vector<HostCell> cells) {
+  std::sort(cells.begin(), cells.end(), [](const HostCell& a, const HostCell& b) { return a.id < b.id; });
+  index_of_ = {{0, 0}};
+  type_of_.clear();
+  free_.clear();
+  std::vector<std::int32_t> types = {0};
+  for (const HostCell& cell : cells) {
+    type_of_[cell.id] = cell.type;
+    index_of_[cell.id] = cell.type ? std::int32_t(types.size()) : 0;
+    if (cell.type) types.push_back(cell.type);
+  }
+  if (fixed_ids_) {
+    if (int(types.size()) > fixed_ids_) too_many();
+    // Ids without pixels are of type 1, as in training.
+    for (std::int32_t id = fixed_ids_ - 1; id >= std::int32_t(types.size()); --id) free_.push_back(id);
+    types.resize(fixed_ids_, 1);
+  }
+  next_ = std::int32_t(types.size());
+  return types;
+}
+
+bool IdMap::take(const std::vector<HostCell>& cells, std::vector<Change>& changes) {
+  for (const HostCell& cell : cells) {
+    const auto known = type_of_.find(cell.id);
+    if (known != type_of_.end() && known->second == cell.type) continue;
+    std::int32_t index = 0;
+    if (known != type_of_.end()) {
+      index = index_of_.at(cell.id);
+      if ((cell.type == 0) != (index == 0)) return false;
+    } else if (cell.type) {
+      if (free_.empty() && next_ == fixed_ids_) too_many();
+      index = free_.empty() ? next_++ : free_.back();
+      if (!free_.empty()) free_.pop_back();
+    }
+    if (index) changes.push_back({index, cell.type});
+    index_of_[cell.id] = index;
+    type_of_[cell.id] = cell.type;
+  }
+  return true;
+}
+
+bool IdMap::bury(const std::vector<HostCell>& living, const std::vector<std::int64_t>& volumes,
+                 std::vector<Change>& changes) {
+  if (living.size() == type_of_.size()) return true;  // all that is known was taken from the living
+  std::unordered_set<std::int64_t> alive;
+  for (const HostCell& cell : living) alive.insert(cell.id);
+  std::vector<std::int64_t> dead;
+  for (const auto& known : type_of_)
+    if (!alive.count(known.first)) dead.push_back(known.first);
+  std::sort(dead.begin(), dead.end());
+  for (const std::int64_t host_id : dead)
+    if (const std::int32_t index = index_of_.at(host_id); index && volumes.at(index)) return false;
+  for (const std::int64_t host_id : dead) {
+    if (const std::int32_t index = index_of_.at(host_id)) {
+      if (!fixed_ids_) changes.push_back({index, -1});
+      free_.push_back(index);
+    }
+    index_of_.erase(host_id);
+    type_of_.erase(host_id);
+  }
+  return true;
+}
+
+std::int32_t IdMap::at(std::int64_t host_id) const {
+  const auto found = index_of_.find(host_id);
+  if (found == index_of_.end())
+    throw Error("Cell " + std::to_string(host_id) + " is on the lattice but not among the host's cells: report this.");
+  return found->second;
+}
+
+std::vector<std::int32_t> IdMap::translate(const std::int64_t* host_ids, std::size_t count) const {
+  std::vector<std::int32_t> ids(count);
+  for (std::size_t i = 0; i < count; ++i)  // neighbours mostly belong to the same cell
+    ids[i] = i > 0 && host_ids[i] == host_ids[i - 1] ? ids[i - 1] : at(host_ids[i]);
+  return ids;
+}
+
+void IdMap::too_many() const {
+  throw Error("There are more than " + std::to_string(fixed_ids_ - 1) +
+              " cells, but this model is fixed to that many: use a model of another architecture.");
+}
+
+// -- Mirror -----------------------------------------------------------------------------------------------
+
+State& Mirror::state() {
+  if (!state_) throw Error("No lattice has been loaded yet: load one first.");
+  return *state_;
+}
+
+void Mirror::load(const std::int64_t* host_ids, std::vector<HostCell> cells) {
+  IdMap ids;
+  std::vector<std::int32_t> types = ids.load(std::move(cells));
+  std::vector<std::int32_t> translated = ids.translate(host_ids, std::size_t(lattice_.sites()));
+  if (state_) state_->reset(std::move(translated), std::move(types));
+  else state_ = std::make_unique<State>(model_, lattice_, std::move(translated), std::move(types), options_);
+  ids_ = std::move(ids);
+}
+
+bool Mirror::follow(const std::vector<HostCell>& cells, const std::vector<int>& sites,
+                    const std::vector<std::int64_t>& host_ids) {
+  std::vector<IdMap::Change> changes;
+  if (!ids_.take(cells, changes)) return false;
+  apply(changes);
+  for (const std::int64_t host_id : host_ids)
+    if (!ids_.knows(host_id)) return false;
+  state().change_pixels(sites, ids_.translate(host_ids.data(), host_ids.size()));
+  changes.clear();
+  if (!ids_.bury(cells, state().tissue().volumes, changes)) return false;
+  apply(changes);
+  return true;
+}
+
+bool Mirror::appear(HostCell cell) {
+  std::vector<IdMap::Change> changes;
+  if (!ids_.take({cell}, changes)) return false;
+  apply(changes);
+  return true;
+}
+
+void Mirror::apply(const std::vector<IdMap::Change>& changes) {
+  for (const IdMap::Change& change : changes) state().set_type(change.id, change.type);
+}
+
+Comparison Mirror::compare(const std::int64_t* host_ids) {
+  const Tissue& tissue = state().tissue();
+  std::vector<std::int32_t> found = ids_.translate(host_ids, tissue.ids.size());
+  Comparison result = {};
+  for (std::size_t site = 0; site < found.size(); ++site) result.differing += found[site] != tissue.ids[site];
+  const Energy cached = state().energy();
+  state().rebuild();
+  result.energy = state().energy();
+  result.drift = std::max(std::abs(cached.symbolic - result.energy.symbolic),
+                          std::abs(cached.neural - result.energy.neural));
+  if (!std::isfinite(result.drift))
+    throw Error("The model's energy is not a number: its weights are out of range, export it again.");
+  if (result.differing) state().reset(std::move(found), std::vector<std::int32_t>(tissue.types));
+  return result;
+}
+
+}  // namespace ncpm

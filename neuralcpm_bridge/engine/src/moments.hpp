@@ -1,0 +1,62 @@
+// First and second moments of cells in whole numbers: what lengths and shapes are computed from.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "flip.hpp"
+
+namespace ncpm {
+
+// Sums over a cell's sites of 1, of their coordinates and of the coordinates' products, along the axes of the geometry
+// relative to a reference site. n times the second minus the squared first is the same for every reference: shapes do
+// not depend on where a cell lies.
+struct Moments {
+  std::int64_t n = 0;
+  std::int64_t z = 0, y = 0, x = 0;
+  std::int64_t zz = 0, yy = 0, xx = 0, zy = 0, zx = 0, yx = 0;
+
+  Moments with(Offset at, int sign) const;
+};
+
+// Covariance of the sites' positions in space; hexagonal ones in Cartesian coordinates.
+struct Covariance {
+  double zz = 0, yy = 0, xx = 0, zy = 0, zx = 0, yx = 0;
+
+  Covariance(Geometry geometry, const Moments& moments);  // of at least one site
+};
+
+// The axes of the ellipse or ellipsoid with a cell's covariance.
+struct Axes {
+  double longest = 0.0;
+  double shortest = 0.0;
+
+  Axes(Geometry geometry, const Moments& moments);  // both 0 for a cell without sites
+};
+
+// The moments of every cell, followed flip by flip. Positions are nearest images of the way from a reference site near
+// the cell's middle: the cell's shape as long as it spans less than three eighths of every ring.
+class CellMoments {
+ public:
+  void rebuild(const Tissue& tissue);
+  void grow(int cells) { cells_.resize(cells); }
+  void commit(const Tissue& before, const Flip& flip);
+
+  const Moments& of(std::int32_t id) const { return cells_[id].moments; }
+
+  // As they would be with one site more (+1) or less (-1).
+  Moments changed(const Tissue& tissue, std::int32_t id, int site, int sign) const;
+
+ private:
+  struct Cell {
+    int reference = 0;
+    Moments moments;
+  };
+
+  static bool off_centre(const Lattice& lattice, const Moments& moments);
+  static int middle(const Lattice& lattice, const Cell& cell);
+
+  std::vector<Cell> cells_;
+};
+
+}  // namespace ncpm

@@ -1,0 +1,17 @@
+#include "tissue.hpp"
+
+#include "error.hpp"
+
+namespace ncpm {
+
+int Tissue::look_at(int order) {
+  for (std::size_t i = 0; i < neighbourhoods.size(); ++i)
+    if (neighbourhoods[i].order() == order) return int(i);
+  if (neighbourhoods.size() == kMostNeighbourhoods)
+    throw Error("The model's terms look at more than " + std::to_string(kMostNeighbourhoods) +
+                " different neighbourhoods: use fewer orders.");
+  neighbourhoods.emplace_back(lattice, order);
+  return int(neighbourhoods.size()) - 1;
+}
+
+}  // namespace ncpm

@@ -1,0 +1,32 @@
+// The state of a cellular Potts model: which cell owns each site, and what type each cell has.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lattice.hpp"
+
+namespace ncpm {
+
+// Plain data with its invariants kept by State (state.hpp), the only writer:
+//   ids[site]   in [0, cells()); 0 is the medium
+//   types[id]   in [0, T), or -1: there is no such cell (then volumes[id] == 0); types[0] == 0
+//   volumes[id] number of sites with that id, the medium included; may be 0 for an existing cell
+struct Tissue {
+  Lattice lattice;
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> types;
+  std::vector<std::int64_t> volumes;
+  std::vector<Neighbourhood> neighbourhoods;  // those that terms look at, each order once
+
+  int sites() const { return static_cast<int>(ids.size()); }
+  int cells() const { return static_cast<int>(types.size()); }  // number of ids, medium included
+  int type_at(int site) const { return types[ids[site]]; }
+
+  // The number of a neighbourhood in `neighbourhoods`, which it joins if it is new there.
+  int look_at(int order);
+};
+
+inline constexpr int kMostNeighbourhoods = 4;  // that the terms of one model look at
+
+}  // namespace ncpm
