@@ -71,11 +71,21 @@ class Geometry:
         """2/|N|: what one pair of neighbours weighs in contact energies and surfaces."""
         return 2.0 / self.neighbour_count(order)
 
+    @property
+    def site_moment(self) -> float:
+        """Second moment of one site's own area or volume along any axis: of a unit square, a cube or a hexagon.
+
+        A regular hexagon of side a has 5/24·a², and a = 1/√3 where centres lie 1 apart.
+        """
+        return 5 / 72 if self.name == "hexagonal" else 1 / 12
+
+    def ball(self, steps: int) -> NDArray[np.int64]:
+        """Everything within so many steps of the neighbourhood that surrounds a site, itself included, `[n, d]`."""
+        return _ball(self, steps)
+
     def order_within(self, distance: float) -> int:
         """The order of the neighbourhood of all sites up to a distance."""
-        order = 0
-        while order < MOST_NEIGHBOURS and _shells(self)[order] <= (distance + 1e-9) ** 2:
-            order += 1
+        order = int(np.searchsorted(_shells(self), (distance + 1e-9) ** 2, side="right"))
         if order == 0:
             raise UserError(
                 f"No site lies within a distance of {distance:g}, but the nearest neighbours lie at 1: give 1 or more."
@@ -146,6 +156,16 @@ def _highest_order(geometry: Geometry) -> int:
     return sum(count <= MOST_NEIGHBOURS for count in counts)
 
 
+@lru_cache(maxsize=16)
+def _ball(geometry: Geometry, steps: int) -> NDArray[np.int64]:
+    reached = np.zeros((1, geometry.dimension), dtype=np.int64)
+    for _ in range(steps):
+        farther = (reached[:, None] + geometry.offsets(geometry.moore_order)).reshape(-1, geometry.dimension)
+        reached = np.unique(np.concatenate([reached, farther]), axis=0)
+    reached.setflags(write=False)
+    return reached
+
+
 @lru_cache
 def _symmetries(geometry: Geometry) -> list[NDArray[np.int64]]:
     if geometry.name == "hexagonal":
@@ -160,6 +180,10 @@ def _symmetries(geometry: Geometry) -> list[NDArray[np.int64]]:
             matrix[np.arange(geometry.dimension), axes] = signs
             found.append(matrix)
     return found
+
+
+Window = tuple[slice, ...]
+"""A part of the lattice's array, as an index into it."""
 
 
 class Pairs(NamedTuple):
@@ -274,6 +298,28 @@ class Lattice:
             here = np.flatnonzero(there >= 0)
             yield Pairs(here, there[here])
 
+    def windows(self, offset: Sequence[int]) -> Iterator[tuple[Window, Window]]:
+        """Equal parts of the array, here and one offset away, that hold every pair in this direction once.
+
+        What `pairs` says in site numbers, as slices: no memory, and fast on large lattices.
+        """
+        if all(wraps and step % size == 0 for step, size, wraps in zip(offset, self.shape, self.periodic, strict=True)):
+            return  # every site would be its own neighbour
+        first, *others = (
+            _spans(step, size, wraps) for step, size, wraps in zip(offset, self.shape, self.periodic, strict=True)
+        )
+        if self.layout == "axes":
+            for parts in product(first, *others):
+                yield tuple(here for here, _ in parts), tuple(there for _, there in parts)
+            return
+        down, right = offset
+        for parity in (0, 1):  # how far a step leads sideways depends on the row's parity
+            sideways = right + (down + 1 + parity) // 2 - parity
+            for rows, columns in product(first, _spans(sideways, self.shape[1], self.periodic[1])):
+                skip = (parity - rows[0].start) % 2
+                alternate = tuple(slice(part.start + skip, part.stop, 2) for part in rows)
+                yield (alternate[0], columns[0]), (alternate[1], columns[1])
+
     # -- places ----------------------------------------------------------------------------------------------------
 
     def coordinates(self, sites: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
@@ -296,10 +342,31 @@ class Lattice:
         """Positions (y, x) or (z, y, x) of coordinates `[..., d]`, in units of the nearest neighbours' distance."""
         return np.asarray(coordinates, dtype=np.float64) @ self.geometry.basis
 
-    def positions(self) -> NDArray[np.float64]:
-        """Where every site lies, `[sites, d]`."""
-        places = self.in_space(self.coordinates())
-        return places + np.array([0, 0.5]) if self.layout == "rows" else places
+    @property
+    def corner(self) -> NDArray[np.float64]:
+        """Where coordinates of zero lie in space, `[d]`."""
+        return np.array([0, 0.5]) if self.layout == "rows" else np.zeros(self.dimension)
+
+    @property
+    def middle(self) -> NDArray[np.float64]:
+        """The middle of the lattice in space, `[d]`."""
+        if self.layout == "rows":  # between the rows' own middles, which are pushed by turns
+            return np.array([(self.shape[0] - 1) * np.sqrt(3) / 4, self.shape[1] / 2 - 0.25])
+        return self.in_space((np.array(self.shape) - 1) / 2)
+
+    def positions(self, sites: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Where sites (all, where none are given) lie, `[n, d]`."""
+        places = self.in_space(self.coordinates(sites))
+        return places + self.corner if self.layout == "rows" else places
+
+    def seen_from(self, origin: Sequence[int], coordinates: NDArray[np.generic]) -> NDArray[np.float64]:
+        """Coordinates `[n, d]` less those of a site, moved by whole ways round to lie behind it on periodic axes."""
+        away = np.asarray(coordinates, dtype=np.float64) - self.coordinates(np.array([self.site(*origin)]))
+        straight = away.copy()
+        if self.layout == "rows":
+            straight[:, 1] += away[:, 0] / 2  # along the array's columns, which run straight up
+        rounds = np.floor_divide(straight, self.shape) * np.array(self.periodic)
+        return away - rounds @ self.periods
 
     def symmetries(self) -> list[NDArray[np.int64]]:
         """Turns and mirrors that this lattice, shape and boundary included, has: `ids.ravel()[permutation]`."""
@@ -328,6 +395,18 @@ def _keeps(lattice: Lattice, matrix: NDArray[np.int64]) -> bool:
         if lattice.shape[axis] != lattice.shape[other] or lattice.boundary[axis] != lattice.boundary[other]:
             return False
     return not mixes or (all(lattice.periodic) and len(set(lattice.shape)) == 1)
+
+
+def _spans(step: int, size: int, wraps: bool) -> list[tuple[slice, slice]]:
+    """Stretches of one axis and where a step leads from them."""
+    if wraps:
+        step %= size
+        parts = [(slice(0, size - step), slice(step, size)), (slice(size - step, size), slice(0, step))]
+    elif step >= 0:
+        parts = [(slice(0, size - step), slice(step, size))]
+    else:
+        parts = [(slice(-step, size), slice(0, size + step))]
+    return [(here, there) for here, there in parts if here.start < here.stop]
 
 
 def boundaries(words: str | Sequence[str], dimension: int) -> tuple[Boundary, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,55 +15,93 @@ from numpy.typing import NDArray
 
 from .errors import UserError
 from .files import writing
+from .lattice import Boundary, Lattice, geometry_named, size_text
 from .state import NO_CELL, CellState
 
 if TYPE_CHECKING:
     from .artifact import Artifact
 
+MAX_BYTES = 1 << 34
+"""Larger arrays are refused before memory is asked for them: a broken header must not take the machine down."""
+
 
 @dataclass
 class Snapshots:
-    """`ids[N, H, W]`, `types[N, C]` (−1 = no such cell), type names, boundary and where it all came from.
+    """`ids[N, H, W]` or `ids[N, D, H, W]`, `types[N, C]` (−1 = no such cell), type names, the lattice of each state and
+    where it all came from.
 
-    `arrays` holds what else belongs to each snapshot (for example `mcs` or `labels`), `[N, …]`.
+    `arrays` holds what else belongs to each snapshot (for example `mcs` or `labels`), `[N, …]`. Without a lattice two
+    axes are square and three cubic, periodic.
     """
 
     ids: NDArray[np.int32]
     types: NDArray[np.int32]
     type_names: tuple[str, ...] = ()
-    boundary: str = "periodic"
+    lattice: Lattice = None  # type: ignore[assignment]  # always set behind the constructor
     provenance: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        shape = self.ids.shape[1:]
+        if self.lattice is None:
+            self.lattice = Lattice.of(shape)
+        elif self.lattice.shape != shape:
+            raise UserError(
+                f"The states have {size_text(shape)} sites, but their lattice has {size_text(self.lattice.shape)}: "
+                "give the lattice of these states."
+            )
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, index: int) -> CellState:
-        return CellState(self.ids[index], self.types[index])
+        return CellState(self.ids[index], self.types[index], self.lattice)
 
     def __iter__(self) -> Iterator[CellState]:
         return (self[index] for index in range(len(self)))
 
+    @property
+    def boundary(self) -> tuple[Boundary, ...]:
+        """One word per axis."""
+        return self.lattice.boundary
+
+    def chosen(self, numbers: Sequence[int] | NDArray[np.integer]) -> Snapshots:
+        """Some of the states, with what belongs to them."""
+        index = np.asarray(numbers, dtype=np.int64)
+        return replace(
+            self,
+            ids=self.ids[index],
+            types=self.types[index],
+            arrays={key: values[index] for key, values in self.arrays.items()},
+        )
+
     @classmethod
-    def from_states(cls, states: list[CellState], **rest: Any) -> Snapshots:
-        """From states of one lattice size; shorter type lists are filled up with −1."""
-        shapes = {state.shape for state in states}
-        if len(shapes) != 1:
-            found = "no states" if not shapes else f"lattices of {len(shapes)} sizes"
-            raise UserError(f"A data set needs states of one lattice size, but {found} were given: crop them first.")
-        cells = max(state.types.size for state in states)
-        types = np.full((len(states), cells), NO_CELL, dtype=np.int32)
+    def from_states(cls, states: Sequence[CellState], **rest: Any) -> Snapshots:
+        """From states of one lattice; shorter type lists are filled up with −1."""
+        lattices = {state.lattice for state in states}
+        if len(lattices) != 1:
+            found = "no states" if not lattices else f"{len(lattices)} different lattices"
+            raise UserError(f"A data set needs states of one lattice, but {found} were given: crop them first.")
+        ids = max(state.types.size for state in states)
+        types = np.full((len(states), ids), NO_CELL, dtype=np.int32)
         for row, state in zip(types, states, strict=True):
             row[: state.types.size] = state.types
-        return cls(np.stack([state.ids for state in states]), types, **rest)
+        return cls(np.stack([state.ids for state in states]), types, lattice=lattices.pop(), **rest)
 
     def save(self, path: str | Path) -> None:
+        if self.lattice.layout != "axes":
+            raise UserError(
+                "The states lie in CompuCell3D's rows of hexagons, but data sets hold them on skewed axes: convert "
+                "them with to_skewed."
+            )
         small = np.int16 if self.ids.max(initial=0) < 2**15 else np.int32
+        words = self.boundary
         arrays: dict[str, NDArray[Any]] = {
             "ids": self.ids.astype(small),
             "types": self.types.astype(np.int16),
             "type_names": np.array(self.type_names, dtype=np.str_),
-            "boundary": np.array(self.boundary),
+            "lattice": np.array(self.lattice.geometry.name),
+            "boundary": np.array(words[0] if len(set(words)) == 1 else words),
             "provenance": np.array(json.dumps(self.provenance)),
             **self.arrays,
         }
@@ -70,59 +109,31 @@ class Snapshots:
             np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
 
 
-RESERVED = ("ids", "types", "type_names", "boundary", "provenance")
+RESERVED = ("ids", "types", "states", "type_names", "lattice", "boundary", "provenance")
 
 
 def load_snapshots(path: str | Path, artifact: Artifact | None = None) -> Snapshots:
-    """Read a data set: `ids` + `types`, or `states` `[N, 2, H, W]` (ids and type map).
+    """Read a data set: `ids` + `types`, or `states` `[N, 2, H, W]` or `[N, 2, D, H, W]` (ids and type map).
 
-    With an artifact, types are put into its order by name, and `states` have as many ids as it was trained with.
+    With an artifact, types are put into its order by name, states on its boundary, and `states` have as many ids as it
+    was trained with.
     """
     path = Path(path)
     content = _read(path)
-    if "states" in content:
-        states = content["states"]
-        if states.ndim == 3:
-            states = states[None]
-        if states.ndim != 4 or states.shape[1] != 2:
-            raise UserError(
-                f"'states' in {path} has shape {states.shape}, but [N, 2, H, W] (ids and type map of 2D lattices) is "
-                "needed: stack the maps along the second axis."
-            )
-        convert = CellState.from_channels if artifact is None else artifact.state_from_channels
-        cells = [_in_file(path, number, convert, state) for number, state in enumerate(states)]
-    elif "ids" in content and "types" in content:
-        ids, types = content["ids"], content["types"]
-        if ids.ndim == 2:
-            ids = ids[None]
-        if types.ndim == 1:
-            types = np.broadcast_to(types, (len(ids), types.size))
-        if ids.ndim != 3 or types.ndim != 2 or len(ids) != len(types):
-            raise UserError(
-                f"{path} holds ids of shape {ids.shape} and types of shape {types.shape}, but [N, H, W] and [N, C] "
-                "are needed: give 2D lattices and one type per id."
-            )
-        cells = [_in_file(path, number, CellState, *pair) for number, pair in enumerate(zip(ids, types, strict=True))]
-    else:
-        raise UserError(
-            f"{path} holds {', '.join(sorted(content)) or 'nothing'}, but 'ids' and 'types' (or 'states') are needed: "
-            "save the lattices under these names."
-        )
-    if not cells:
+    states = _states(path, content, artifact)
+    if not states:
         raise UserError(f"{path} holds no states: give a data set with at least one.")
     names = tuple(str(name) for name in content.get("type_names", ()))
     if artifact is not None:
         if names:
-            cells = [_named_as(state, names, artifact, path) for state in cells]
+            states = [_named_as(state, names, artifact, path) for state in states]
         names = artifact.metadata.types
-        for number, state in enumerate(cells):
-            _in_file(path, number, artifact.check_state, state)
+        states = [_in_file(path, number, artifact.place, state) for number, state in enumerate(states)]
     return Snapshots.from_states(
-        cells,
+        states,
         type_names=names,
-        boundary=str(content.get("boundary", "periodic")),
         provenance=json.loads(str(content["provenance"])) if "provenance" in content else {},
-        arrays={key: value for key, value in content.items() if key not in (*RESERVED, "states")},
+        arrays={key: value for key, value in content.items() if key not in RESERVED},
     )
 
 
@@ -137,6 +148,9 @@ def load_state(reference: str, artifact: Artifact | None = None) -> CellState:
     return snapshots[int(index)]
 
 
+# -- reading -------------------------------------------------------------------------------------------------------
+
+
 def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not path.is_file():
         raise UserError(f"There is no file {path}: give the path of an .npz data set.")
@@ -144,18 +158,85 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
         with np.load(path, allow_pickle=False) as archive:
             if isinstance(archive, np.ndarray):
                 raise ValueError("a single array")
+            for key in archive.files:
+                _check_size(path, archive.zip, key)
             return {key: archive[key] for key in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, AttributeError) as error:
         reason = (str(error).splitlines() or ["empty"])[0]
         raise UserError(f"{path} is not a readable .npz data set ({reason}): save it again.") from None
 
 
-def _in_file(path: Path, number: int, convert: Any, *arguments: Any) -> Any:
-    """Run a check and say which state of which file it was about."""
+def _check_size(path: Path, archive: zipfile.ZipFile, key: str) -> None:
+    """Read an array's header only."""
+    names = archive.namelist()
+    with archive.open(key if key in names else f"{key}.npy") as stream:
+        version = np.lib.format.read_magic(stream)
+        header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, kind = header(stream)
+    if int(np.prod(shape, dtype=object)) * kind.itemsize > MAX_BYTES:
+        raise UserError(
+            f"'{key}' in {path} is said to have {size_text(shape)} entries, more than {MAX_BYTES >> 30} GiB: check the "
+            "file, or keep fewer states in it."
+        )
+
+
+def _states(path: Path, content: dict[str, NDArray[Any]], artifact: Artifact | None) -> list[CellState]:
+    """All states of a file, on the lattice that it names; a single one may lack the axis of states."""
+    with _about(path):
+        dimension = geometry_named(str(content["lattice"])).dimension if "lattice" in content else 2
+    if "states" in content:
+        channels = content["states"]
+        if channels.ndim == dimension + 1 and channels.shape[0] == 2:
+            channels = channels[None]
+        if channels.ndim not in (4, 5) or channels.shape[1] != 2:
+            raise UserError(
+                f"'states' in {path} has shape {channels.shape}, but [N, 2, H, W] or [N, 2, D, H, W] (ids and type "
+                "map) is needed: stack the maps along the second axis."
+            )
+        lattice = _lattice(path, content, channels.shape[2:])
+        convert = CellState.from_channels if artifact is None else artifact.state_from_channels
+        states = [_in_file(path, number, convert, state) for number, state in enumerate(channels)]
+        return [replace(state, lattice=lattice) for state in states]
+    if "ids" not in content or "types" not in content:
+        raise UserError(
+            f"{path} holds {', '.join(sorted(content)) or 'nothing'}, but 'ids' and 'types' (or 'states') are needed: "
+            "save the lattices under these names."
+        )
+    ids, types = content["ids"], content["types"]
+    if ids.ndim == dimension and (types.ndim == 1 or len(types) == 1):
+        ids = ids[None]
+    if types.ndim == 1:
+        types = np.broadcast_to(types, (len(ids), types.size))
+    if ids.ndim not in (3, 4) or types.ndim != 2 or len(ids) != len(types):
+        raise UserError(
+            f"{path} holds ids of shape {ids.shape} and types of shape {types.shape}, but [N, H, W] or [N, D, H, W] "
+            "and [N, C] are needed: give one lattice of ids per state and one type per id."
+        )
+    lattice = _lattice(path, content, ids.shape[1:])
+    pairs = zip(ids, types, strict=True)
+    return [_in_file(path, number, CellState, *pair, lattice) for number, pair in enumerate(pairs)]
+
+
+def _lattice(path: Path, content: dict[str, NDArray[Any]], shape: tuple[int, ...]) -> Lattice:
+    """The lattice that a file names; square (3D: cubic) and periodic where it names none."""
+    words = content.get("boundary", np.array("periodic"))
+    boundary = str(words) if words.ndim == 0 else [str(word) for word in words.ravel()]
+    with _about(path):
+        return Lattice.of(shape, str(content["lattice"]) if "lattice" in content else None, boundary)
+
+
+@contextmanager
+def _about(what: str | Path) -> Iterator[None]:
+    """Say which file, or which state of it, a sentence is about."""
     try:
-        return convert(*arguments)
+        yield
     except UserError as error:
-        raise UserError(f"State {number} of {path}: {error}") from None
+        raise UserError(f"{what}: {error}") from None
+
+
+def _in_file(path: Path, number: int, convert: Any, *arguments: Any) -> Any:
+    with _about(f"State {number} of {path}"):
+        return convert(*arguments)
 
 
 def _named_as(state: CellState, names: tuple[str, ...], artifact: Artifact, path: Path) -> CellState:
@@ -170,4 +251,4 @@ def _named_as(state: CellState, names: tuple[str, ...], artifact: Artifact, path
                 "another model."
             )
         order[number] = known.index(names[number])
-    return CellState(state.ids, order[state.types])
+    return replace(state, types=order[state.types])

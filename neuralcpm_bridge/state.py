@@ -1,92 +1,64 @@
-"""The state of a cellular Potts model: which cell owns each site, and the type of each cell."""
+"""The state of a cellular Potts model: which cell owns each site, the type of each cell, and their lattice."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import UserError
+from .lattice import Lattice, size_text
 
 NO_CELL = -1
 """Type of an id that does not exist."""
 
-MOORE_HALF = ((0, 1), (1, 0), (1, 1), (1, -1))
-"""One offset of each unordered pair of Moore neighbours."""
+BLOCK = 1 << 20
+"""Sites looked at together where a table is asked for each: NumPy widens ids to 64 bit for that."""
 
 
 @dataclass(frozen=True, eq=False)
 class CellState:
-    """`ids[H, W]` (0 = medium) and `types[C]` (type of every id; `types[0] = 0`, −1 = no such cell).
+    """`ids[H, W]` or `ids[D, H, W]` (0 = medium) and `types[C]` (type of every id; `types[0] = 0`, −1 = no such cell).
 
-    Checked once, on construction; everything behind it may rely on it.
+    Without a lattice two axes are square and three cubic, periodic. Checked once, on construction; everything behind it
+    may rely on it.
     """
 
     ids: NDArray[np.int32]
     types: NDArray[np.int32]
+    lattice: Lattice = None  # type: ignore[assignment]  # always set behind the constructor
 
     def __post_init__(self) -> None:
         ids, types = _integers(self.ids, "the lattice of cell ids"), _integers(self.types, "the list of cell types")
-        if ids.ndim != 2:
-            raise UserError(
-                f"The lattice of cell ids has {ids.ndim} dimensions (shape {ids.shape}), but a 2D square lattice "
-                "[H, W] is needed: pass one 2D slice."
-            )
-        if ids.size == 0:
-            raise UserError(f"The lattice of cell ids is empty (shape {ids.shape}): pass at least one site.")
-        if types.ndim != 1 or types.size == 0 or types[0] != 0:
-            raise UserError(
-                "The list of cell types must be one-dimensional, indexed by cell id and start with 0 for the medium, "
-                f"but it is {_brief(types)}: put the medium first."
-            )
-        if ids.min() < 0:
-            row, col = np.argwhere(ids < 0)[0]
-            raise UserError(
-                f"Site ({row}, {col}) has the negative cell id {ids[row, col]}, but ids are 0 for the medium and "
-                "positive for cells: renumber the cells."
-            )
-        if ids.max() >= types.size:
-            row, col = np.argwhere(ids >= types.size)[0]
-            raise UserError(
-                f"Site ({row}, {col}) belongs to cell {ids[row, col]}, but types are given for ids up to "
-                f"{types.size - 1} only: give every cell a type."
-            )
-        if (types[1:] == 0).any() or (types < NO_CELL).any():
-            cell = int(np.flatnonzero((types[1:] == 0) | (types[1:] < NO_CELL))[0]) + 1
-            raise UserError(
-                f"Cell {cell} has type {types[cell]}, but a cell's type is 1 or larger (0 is the medium, −1 means "
-                "no such cell): correct its type."
-            )
-        present = np.unique(ids)
-        untyped = present[types[present] == NO_CELL]
-        if untyped.size:
-            raise UserError(f"Cell {untyped[0]} has pixels but no type (−1): give every cell on the lattice a type.")
+        object.__setattr__(self, "lattice", _checked_lattice(ids, self.lattice))
+        _check_types(types)
+        _check_ids(ids, types)
         object.__setattr__(self, "ids", np.ascontiguousarray(ids, dtype=np.int32))
         object.__setattr__(self, "types", np.ascontiguousarray(types, dtype=np.int32))
 
     # -- conversions -----------------------------------------------------------------------------------------
 
     @classmethod
-    def from_channels(cls, channels: ArrayLike, cells: int | None = None) -> CellState:
-        """From `[2, H, W]`: ids and type map.
+    def from_channels(cls, channels: ArrayLike, cells: int | None = None, lattice: Lattice | None = None) -> CellState:
+        """From `[2, H, W]` or `[2, D, H, W]`: ids and type map.
 
         `cells` is the number of ids, medium included. Ids without pixels have no type on the map; where `cells`
         says that they exist they are given type 1, which no model of the paper can tell from another.
         """
         array = _integers(channels, "the state")
-        if array.ndim != 3 or array.shape[0] != 2:
+        if array.ndim not in (3, 4) or array.shape[0] != 2 or array.size == 0:
             raise UserError(
-                f"A state of shape {array.shape} was found where [2, H, W] (ids and type map of a 2D lattice) was "
+                f"A state of shape {array.shape} was found where [2, H, W] or [2, D, H, W] (ids and type map) was "
                 "expected: stack the two maps, one state at a time."
             )
         ids, type_map = array
-        if ids.size and (ids.min() < 0 or type_map.min() < 0):
+        if ids.min() < 0 or type_map.min() < 0:
             what = "cell id" if ids.min() < 0 else "cell type"
             raise UserError(f"A negative {what} was found on the lattice, but 0 is the smallest: renumber them.")
-        present, first = np.unique(ids, return_index=True)
-        count = int(present[-1]) + 1 if present.size else 1
+        count = int(ids.max()) + 1
         if cells is None:
             cells, absent = count, NO_CELL
         else:
@@ -97,30 +69,35 @@ class CellState:
                     "renumber the cells or use a model that is not fixed to a number of cells."
                 )
         types = np.full(cells, absent, dtype=np.int32)
+        # Backwards, so that a cell's first site is written last and counts.
+        types[np.ascontiguousarray(ids.ravel()[::-1])] = np.ascontiguousarray(type_map.ravel()[::-1])
         types[0] = 0
-        types[present] = type_map.ravel()[first]
-        wrong = types[ids] != type_map
+        wrong = looked_up(types, ids) != type_map
         if wrong.any():
-            row, col = np.argwhere(wrong)[0]
+            site = _first(wrong)
             raise UserError(
-                f"Cell {ids[row, col]} has type {types[ids[row, col]]} at one site and type {type_map[row, col]} at "
-                f"({row}, {col}), but a cell has one type: correct the type map."
+                f"Cell {ids[site]} has type {types[ids[site]]} at one site and type {type_map[site]} at "
+                f"{site}, but a cell has one type: correct the type map."
             )
-        return cls(ids, types)
+        return cls(ids, types, lattice)  # type: ignore[arg-type]
 
     @classmethod
-    def from_labels(cls, labels: ArrayLike, cell_types: Sequence[int] | dict[int, int] | int = 1) -> CellState:
-        """From a label image (0 = background), renumbered 1, 2, … in the order of the labels.
+    def from_labels(
+        cls,
+        labels: ArrayLike,
+        cell_types: Sequence[int] | dict[int, int] | int = 1,
+        lattice: Lattice | None = None,
+    ) -> CellState:
+        """From a label image `[H, W]` or stack `[D, H, W]` (0 = background), renumbered 1, 2, … in the labels' order.
 
         `cell_types`: one type for all, a mapping label → type, or one type per label in ascending order.
         """
         image = _integers(labels, "the label image")
-        if image.ndim != 2:
-            raise UserError(f"A label image has two dimensions, but this one has shape {image.shape}: pass one plane.")
+        if image.ndim not in (2, 3):
+            raise UserError(f"A label image has two or three axes, but this one has shape {image.shape}: pass one.")
         if image.size and image.min() < 0:
             raise UserError(f"The label image holds the negative label {image.min()}, but labels are 0 or larger.")
-        found, inverse = np.unique(image, return_inverse=True)
-        cell_labels = found[found > 0]
+        cell_labels = distinct_labels(image)
         if isinstance(cell_types, int):
             of_label = [cell_types] * cell_labels.size
         elif isinstance(cell_types, dict):
@@ -134,82 +111,185 @@ class CellState:
                 raise UserError(
                     f"{len(of_label)} types were given for {cell_labels.size} labels: give one type per label."
                 )
-        renumbered = (np.cumsum(found > 0) * (found > 0)).astype(np.int32)
-        return cls(renumbered[inverse].reshape(image.shape), np.array([0, *of_label], dtype=np.int32))
+        ids = np.empty(image.shape, dtype=np.int32)
+        numbered = np.concatenate([np.zeros(1, dtype=cell_labels.dtype), cell_labels])
+        for part, block in _blocks(image, ids):
+            block[:] = np.searchsorted(numbered, part)
+        return cls(ids, np.array([0, *of_label], dtype=np.int32), lattice)  # type: ignore[arg-type]
 
     def to_channels(self) -> NDArray[np.int32]:
-        """`[2, H, W]`: ids and type map."""
+        """`[2, H, W]` or `[2, D, H, W]`: ids and type map."""
         return np.stack([self.ids, self.type_map])
 
     # -- what a state tells ----------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self.ids.shape[0], self.ids.shape[1]
+    def shape(self) -> tuple[int, ...]:
+        return self.lattice.shape
 
     @property
     def type_map(self) -> NDArray[np.int32]:
-        """Type of every site, `[H, W]`."""
-        return self.types[self.ids]
+        """Type of every site, shaped like `ids`."""
+        return looked_up(self.types, self.ids)
 
     @property
     def volumes(self) -> NDArray[np.int64]:
         """Number of sites of every id, `[C]`."""
-        return np.bincount(self.ids.ravel(), minlength=self.types.size)
+        counts = np.zeros(self.types.size, dtype=np.int64)
+        for part, _ in _blocks(self.ids):
+            counts += np.bincount(part, minlength=counts.size)
+        return counts
 
     @property
     def cells(self) -> NDArray[np.int64]:
         """Ids of the cells that have pixels."""
         return np.flatnonzero(self.volumes[1:]) + 1
 
-    def boundary(self, periodic: bool = True) -> NDArray[np.bool_]:
-        """Sites with a Moore neighbour of another cell, `[H, W]`."""
+    def boundary(self, order: int | None = None) -> NDArray[np.bool_]:
+        """Sites with a neighbour of another cell, shaped like `ids`; by default next to them in any direction."""
         mask = np.zeros(self.shape, dtype=bool)
-        for here, there in _pairs(self.shape, periodic):
-            differs = self.ids.ravel()[here] != self.ids.ravel()[there]
-            mask.ravel()[here[differs]] = True
-            mask.ravel()[there[differs]] = True
+        for offset in self._half_offsets(order):
+            for here, there in self.lattice.windows(offset):
+                differs = self.ids[here] != self.ids[there]
+                mask[here] |= differs
+                mask[there] |= differs
         return mask
 
-    def contacts(self, types: int | None = None, periodic: bool = True) -> NDArray[np.int64]:
-        """Unordered Moore pairs between different cells, by type: symmetric `[T, T]`, each pair counted once."""
-        count = int(types if types is not None else self.types.max() + 1)
-        table = np.zeros((count, count), dtype=np.int64)
-        ids, type_map = self.ids.ravel(), self.type_map.ravel()
-        for here, there in _pairs(self.shape, periodic):
-            differs = ids[here] != ids[there]
-            low, high = np.sort(np.stack([type_map[here[differs]], type_map[there[differs]]]), axis=0)
-            np.add.at(table, (low, high), 1)
-        return np.triu(table) + np.triu(table, 1).T
+    def contacts(self, types: int | None = None, order: int | None = None) -> NDArray[np.int64]:
+        """Unordered neighbour pairs between different cells, by type: symmetric `[T, T]`, each pair counted once.
 
-    def fragments(self, periodic: bool = True) -> NDArray[np.int64]:
-        """Number of connected pieces (Moore) of every id, `[C]`; the medium's own entry is left 0."""
+        T is the number of types of the state, or `types` where that is larger.
+        """
+        count = max(int(self.types.max()) + 1, types or 0)
+        table = np.zeros(count * count, dtype=np.int64)
+        for a, b in self.meetings(order):
+            table += np.bincount(self.types[a] * count + self.types[b], minlength=table.size)
+        ordered = table.reshape(count, count)
+        return ordered + np.triu(ordered, 1).T + np.tril(ordered, -1).T
+
+    def surfaces(self, order: int | None = None) -> NDArray[np.float64]:
+        """Surface of every id, `[C]`: its pairs with sites of others times 2/|N|, |N| the number of neighbours."""
+        pairs = np.zeros(self.types.size)
+        for a, b in self.meetings(order):
+            pairs += np.bincount(a, minlength=pairs.size) + np.bincount(b, minlength=pairs.size)
+        geometry = self.lattice.geometry
+        return pairs * geometry.pair_weight(geometry.moore_order if order is None else order)
+
+    def fragments(self) -> NDArray[np.int64]:
+        """Number of connected pieces of every id, `[C]`; the medium's own entry is left 0."""
         from .metrics.geometry import fragments
 
-        return fragments(self, periodic)
+        return fragments(self)
+
+    def meetings(self, order: int | None = None) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+        """Ids at both ends of every pair of neighbours that belong to different cells, part by part."""
+        for offset in self._half_offsets(order):
+            for here, there in self.lattice.windows(offset):
+                a, b = self.ids[here], self.ids[there]
+                differs = a != b
+                yield a[differs], b[differs]
+
+    def _half_offsets(self, order: int | None) -> NDArray[np.int64]:
+        geometry = self.lattice.geometry
+        return geometry.half_offsets(geometry.moore_order if order is None else order)
 
 
-def _pairs(shape: tuple[int, int], periodic: bool) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Flat indices of both ends of every unordered Moore pair, one entry per direction."""
-    height, width = shape
-    rows, cols = np.divmod(np.arange(height * width), width)
-    pairs = []
-    for down, right in MOORE_HALF:
-        to_row, to_col = rows + down, cols + right
-        inside = np.ones(rows.size, dtype=bool) if periodic else (to_row < height) & (to_col >= 0) & (to_col < width)
-        there = (to_row % height) * width + to_col % width
-        pairs.append((np.flatnonzero(inside), there[inside]))
-    return pairs
+def distinct_labels(labels: NDArray[np.integer]) -> NDArray[Any]:
+    """Labels above 0, ascending. Sorted are only the beginnings of runs of one label: some percent of an image."""
+    flat = labels.ravel()
+    begins = np.ones(flat.size, dtype=bool)
+    np.not_equal(flat[1:], flat[:-1], out=begins[1:])
+    found = np.unique(flat[begins])
+    return found[found > 0]
 
 
-def _integers(values: ArrayLike, what: str) -> NDArray[np.int64]:
+def looked_up(table: NDArray[Any], ids: NDArray[np.integer]) -> NDArray[Any]:
+    """`table[ids]` in bounded memory."""
+    found = np.empty(ids.shape, dtype=table.dtype)
+    for part, block in _blocks(ids, found):
+        np.take(table, part, out=block)
+    return found
+
+
+def _blocks(
+    array: NDArray[np.integer], other: NDArray[Any] | None = None
+) -> Iterator[tuple[NDArray[np.integer], NDArray[Any]]]:
+    """Flat parts of an array, and of another one of its shape."""
+    flat = array.ravel()
+    beside = flat if other is None else other.reshape(-1)
+    for start in range(0, flat.size, BLOCK):
+        yield flat[start : start + BLOCK], beside[start : start + BLOCK]
+
+
+# -- checks --------------------------------------------------------------------------------------------------------
+
+
+def _checked_lattice(ids: NDArray[np.integer], lattice: Lattice | None) -> Lattice:
+    if ids.ndim not in (2, 3):
+        raise UserError(
+            f"The lattice of cell ids has {ids.ndim} dimensions (shape {ids.shape}), but [H, W] or [D, H, W] is "
+            "needed: pass one state at a time."
+        )
+    if ids.size == 0:
+        raise UserError(f"The lattice of cell ids is empty (shape {ids.shape}): pass at least one site.")
+    if lattice is None:
+        return Lattice.of(ids.shape)
+    if lattice.shape != ids.shape:
+        raise UserError(
+            f"The cell ids have {size_text(ids.shape)} sites, but their {lattice.geometry.name} lattice has "
+            f"{size_text(lattice.shape)}: give the lattice of these ids."
+        )
+    return lattice
+
+
+def _check_types(types: NDArray[np.integer]) -> None:
+    if types.ndim != 1 or types.size == 0 or types[0] != 0:
+        raise UserError(
+            "The list of cell types must be one-dimensional, indexed by cell id and start with 0 for the medium, "
+            f"but it is {_brief(types)}: put the medium first."
+        )
+    wrong = (types[1:] == 0) | (types[1:] < NO_CELL)
+    if wrong.any():
+        cell = int(np.argmax(wrong)) + 1
+        raise UserError(
+            f"Cell {cell} has type {types[cell]}, but a cell's type is 1 or larger (0 is the medium, −1 means "
+            "no such cell): correct its type."
+        )
+
+
+def _check_ids(ids: NDArray[np.integer], types: NDArray[np.integer]) -> None:
+    if ids.min() < 0:
+        site = _first(ids < 0)
+        raise UserError(
+            f"Site {site} has the negative cell id {ids[site]}, but ids are 0 for the medium and positive for cells: "
+            "renumber the cells."
+        )
+    if ids.max() >= types.size:
+        site = _first(ids >= types.size)
+        raise UserError(
+            f"Site {site} belongs to cell {ids[site]}, but types are given for ids up to {types.size - 1} only: give "
+            "every cell a type."
+        )
+    absent = types == NO_CELL
+    for part, _ in _blocks(ids) if absent.any() else ():
+        untyped = part[absent[part]]
+        if untyped.size:
+            raise UserError(f"Cell {untyped.min()} has pixels but no type (−1): give every cell on the lattice a type.")
+
+
+def _integers(values: ArrayLike, what: str) -> NDArray[np.integer]:
     array = np.asarray(values)
     if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
         name = what[0].upper() + what[1:]
         raise UserError(f"{name} has the data type {array.dtype}, but integers are needed: convert it first.")
-    return array.astype(np.int64)
+    return array
 
 
-def _brief(values: NDArray[np.int64]) -> str:
+def _first(mask: NDArray[np.bool_]) -> tuple[int, ...]:
+    """The first site of a mask, as an index."""
+    return tuple(int(place) for place in np.unravel_index(np.argmax(mask), mask.shape))
+
+
+def _brief(values: NDArray[np.integer]) -> str:
     text = np.array2string(values.ravel()[:6], separator=", ")
     return text[:-1] + ", …]" if values.size > 6 else text

@@ -30,6 +30,7 @@ from .tissue import (
     heterotypic_fraction,
     heterotypic_share,
     mean_aspect_ratios,
+    principal_axes,
 )
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "mean_of",
     "p_unfragmented",
     "p_volume",
+    "principal_axes",
     "second_moments",
     "summary",
     "variance_fractions",
@@ -61,10 +63,10 @@ def summary(samples: Snapshots, data: Snapshots | None = None) -> dict[str, Any]
     `data` is what the samples are to look like: it adds `p_volume` (its range of volumes) and `axial_rmse`.
     Lists are indexed by type, the medium first.
     """
-    periodic, states = samples.boundary == "periodic", list(samples)
+    states = list(samples)
     types = int(max(samples.types.max(initial=0), len(samples.type_names) - 1)) + 1
     volumes = np.concatenate([state.volumes[state.cells] for state in states])
-    each = [_measures(state, types, periodic) for state in states]
+    each = [_measures(state, types) for state in states]
     found: dict[str, Any] = {
         "states": len(states),
         "cells": volumes.size / len(states),
@@ -74,21 +76,21 @@ def summary(samples: Snapshots, data: Snapshots | None = None) -> dict[str, Any]
     }
     if data is not None:
         found["p_volume"] = p_volume(states, volume_range(data))
-        found["axial_rmse"] = axial_rmse(states, data, periodic)
+        found["axial_rmse"] = axial_rmse(states, data)
     return {key: _plain(value) for key, value in found.items()}
 
 
-def _measures(state: CellState, types: int, periodic: bool) -> dict[str, NDArray[np.float64]]:
+def _measures(state: CellState, types: int) -> dict[str, NDArray[np.float64]]:
     """What is averaged over states."""
-    contacts = contact_lengths(state, types, periodic)
+    contacts = contact_lengths(state, types)
     measures = {
-        "fragmented_cells": fragmented_cells(state, periodic),
-        "aspect_ratio": mean_aspect_ratios(state, types, periodic),
+        "fragmented_cells": fragmented_cells(state),
+        "aspect_ratio": mean_aspect_ratios(state, types),
         "contact_length": contacts,
         "heterotypic_fraction": heterotypic_share(contacts),
-        "clusters": cluster_counts(state, types, periodic),
-        "axial_variances": axial_variances(state, periodic),
-        "variance_fractions": variance_fractions(state, periodic),
+        "clusters": cluster_counts(state, types),
+        "axial_variances": axial_variances(state),
+        "variance_fractions": variance_fractions(state),
     }
     return {key: np.asarray(value, dtype=np.float64) for key, value in measures.items()}
 

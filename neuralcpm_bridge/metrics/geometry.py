@@ -1,101 +1,96 @@
-"""Connected pieces and unwrapped coordinates of cells, on free and on periodic lattices."""
+"""Connected pieces, unwrapped coordinates and moments of cells, on every lattice."""
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Iterator
+from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..state import MOORE_HALF, CellState
+from ..lattice import Window
+from ..state import BLOCK, CellState, looked_up
 
 MERGE_DISTANCE = 5
-"""Two sites, each dilated twice (Moore), touch when they are at most this far apart in row and column: two
-rings around each, and the step from one to the other."""
+"""Two sites, each dilated twice, touch when they are at most so many steps apart: two rings around each, and the step
+from one to the other. A step leads to any site that surrounds one (8 on square, 6 on hexagonal, 26 on cubic lattices).
+"""
 
-SitePairs = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
+def joined(root: NDArray[np.intp], ends: NDArray[np.integer], others: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Connected components with the edges `ends`–`others` added; `root` is the smallest member of each node's.
 
-def components(count: int, ends: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:
-    """For each of `count` nodes the smallest node it is connected with through the edges `ends`–`others`.
-
-    Roots hook onto smaller neighbouring roots and chains are shortened, all edges at once, until all rest.
+    At first every node is its own. Roots hook onto smaller neighbouring roots and chains are shortened, all edges at
+    once, until all rest.
     """
-    root = np.arange(count)
     while True:
         low, high = np.minimum(root[ends], root[others]), np.maximum(root[ends], root[others])
         open_edges = low != high
         if not open_edges.any():
             return root
         ends, others = ends[open_edges], others[open_edges]
+        root = root.copy()
         np.minimum.at(root, high[open_edges], low[open_edges])
         while not np.array_equal(shorter := root[root], root):
             root = shorter
 
 
-def neighbour_pairs(
-    ids: NDArray[np.int32], periodic: bool, offsets: tuple[tuple[int, int], ...] = MOORE_HALF
-) -> SitePairs:
-    """Flat indices of both ends of every pair of sites, one entry per offset (row, column)."""
-    height, width = ids.shape
-    sites = np.arange(ids.size).reshape(height, width)
-    pairs = []
-    for down, right in offsets:
-        if periodic:
-            here, there = sites, np.roll(sites, (-down, -right), (0, 1))
-        else:
-            here = sites[: max(height - down, 0), max(-right, 0) : max(width - max(right, 0), 0)]
-            there = sites[down:, max(right, 0) : max(width + min(right, 0), 0)]
-        pairs.append((here.ravel(), there.ravel()))
-    return pairs
-
-
-def fragments(state: CellState, periodic: bool = True, dilated: bool = False) -> NDArray[np.int64]:
-    """Connected pieces (Moore) of every id, `[C]`, 0 for the medium and for ids without sites.
+def fragments(state: CellState, dilated: bool = False) -> NDArray[np.int64]:
+    """Connected pieces of every id, `[C]`, 0 for the medium and for ids without sites.
 
     `dilated`: each cell is dilated twice first, as in the paper's code, so that loose pixels do not count.
     """
-    flat = state.ids.ravel()
     runs, run_ids = _runs(state.ids)
-    ends, others = [], []
-    for here, there in neighbour_pairs(state.ids, periodic):
-        same = (flat[here] == flat[there]) & (flat[here] > 0) & (runs[here] != runs[there])
-        ends.append(runs[here[same]])
-        others.append(runs[there[same]])
-    roots = components(run_ids.size, np.concatenate(ends), np.concatenate(others))
+    roots = np.arange(run_ids.size)
+    geometry = state.lattice.geometry
+    for offset in geometry.half_offsets(geometry.moore_order):
+        # Part by part: what one has joined is no open edge of the next, so that few are ever held.
+        for here, there in state.lattice.windows(offset):
+            roots = joined(roots, *_run_edges(state, runs, roots, here, there))
     counts = _pieces_per_id(roots, run_ids, state.types.size)
     if dilated and counts.max(initial=0) > 1:
-        # Only the sites of cells in several pieces need the wide neighbourhood.
-        sites = np.flatnonzero(counts[flat] > 1)
-        merged = components(run_ids.size, *_near_pieces(state.ids, sites, roots[runs], periodic))
-        counts = _pieces_per_id(merged[roots], run_ids, state.types.size)
+        roots = joined(roots, *_near_pieces(state, counts > 1, runs, roots))
+        counts = _pieces_per_id(roots, run_ids, state.types.size)
     return counts
 
 
-def _runs(ids: NDArray[np.int32]) -> tuple[NDArray[np.intp], NDArray[np.int32]]:
-    """The run (sites of one id side by side in a row) of every site, `[H * W]`, and the id of every run.
+def _runs(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The run (sites of one id side by side in a row) of every site, shaped like `ids`, and the id of every run.
 
     Runs make the graph of a cell some ten times smaller than single sites do.
     """
     begins = np.ones(ids.shape, dtype=bool)
-    begins[:, 1:] = ids[:, 1:] != ids[:, :-1]
-    return np.cumsum(begins.ravel()) - 1, ids[begins]
+    np.not_equal(ids[..., 1:], ids[..., :-1], out=begins[..., 1:])
+    return (np.cumsum(begins, dtype=np.int32) - 1).reshape(ids.shape), ids[begins]
+
+
+def _run_edges(
+    state: CellState, runs: NDArray[np.int32], roots: NDArray[np.intp], here: Window, there: Window
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Runs of one cell that touch across two windows and are not joined yet, each pair about once."""
+    a, b = runs[here], runs[there]
+    same = (state.ids[here] == state.ids[there]) & (state.ids[here] > 0) & (a != b)
+    same[..., 1:] &= (a[..., 1:] != a[..., :-1]) | (b[..., 1:] != b[..., :-1])  # two runs touch at many sites
+    ends, others = a[same], b[same]
+    apart = roots[ends] != roots[others]
+    return ends[apart], others[apart]
 
 
 def _near_pieces(
-    ids: NDArray[np.int32], sites: NDArray[np.intp], pieces: NDArray[np.intp], periodic: bool
+    state: CellState, torn: NDArray[np.bool_], runs: NDArray[np.int32], roots: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Pairs of pieces of one cell which touch after both are dilated twice; `pieces[H * W]`."""
-    height, width = ids.shape
-    flat = ids.ravel()
-    rows, cols = np.divmod(sites, width)
-    reach = range(-MERGE_DISTANCE, MERGE_DISTANCE + 1)
+    """Pairs of pieces of one cell which touch after both are dilated twice; `torn[C]` says which cells have several.
+
+    Where two pieces are nearest, both end: only sites at the border of cells need the wide neighbourhood.
+    """
+    flat, pieces = state.ids.ravel(), roots[runs.ravel()]
+    sites = np.flatnonzero(looked_up(torn, state.ids) & state.boundary())
+    steps = state.lattice.geometry.ball(MERGE_DISTANCE)
     ends, others = [], []
-    for down, right in product(range(MERGE_DISTANCE + 1), reach):
-        to_row, to_col = rows + down, cols + right
-        inside = periodic | ((to_row < height) & (to_col >= 0) & (to_col < width))
-        here, there = sites[inside], (to_row[inside] % height) * width + to_col[inside] % width
+    for offset in steps[len(steps) // 2 + 1 :]:  # one of each pair of opposites
+        reached = state.lattice.shifted(offset, sites)
+        here, there = sites[reached >= 0], reached[reached >= 0]
         apart = (flat[here] == flat[there]) & (pieces[here] != pieces[there])
         ends.append(pieces[here[apart]])
         others.append(pieces[there[apart]])
@@ -108,34 +103,57 @@ def _pieces_per_id(roots: NDArray[np.intp], run_ids: NDArray[np.int32], count: i
 
 
 class Unwrapped(NamedTuple):
-    """Sites of all cells: `ids[n]` and coordinates `[n, 2]` (row, column), each cell in one piece."""
+    """Sites of all cells: `ids[n]` and coordinates `[n, d]` along the lattice's axes, each cell in one piece."""
 
     ids: NDArray[np.int32]
-    coordinates: NDArray[np.float64]
+    coordinates: NDArray[np.int64]
 
 
-def unwrapped(state: CellState, periodic: bool = True) -> Unwrapped:
-    """Coordinates in which no cell is torn by the lattice's border.
+def unwrapped(state: CellState) -> Unwrapped:
+    """Whole-numbered coordinates, (row, column) or (plane, row, column), in which no cell is torn by a border.
 
-    On a periodic lattice each cell is cut, per axis, at the widest gap between its rows (columns); one that
-    goes all the way round has no such gap and stays as it lies.
+    Along each periodic axis a cell is cut at the widest gap between its rows (columns, planes); one that goes all the
+    way round has no such gap and stays as it lies.
     """
-    rows, cols = np.nonzero(state.ids)
-    ids = state.ids[rows, cols]
-    if not periodic:
-        return Unwrapped(ids, np.stack([rows, cols], axis=1).astype(np.float64))
-    axes = []
-    for places, length in zip((rows, cols), state.shape, strict=True):
-        start = gap_ends(ids, places, state.types.size, length)[ids]
-        axes.append(start + (places - start) % length)
-    return Unwrapped(ids, np.stack(axes, axis=1).astype(np.float64))
+    parts = list(_unwrapped_parts(state, _begins(state)))
+    return Unwrapped(np.concatenate([part.ids for part in parts]), np.concatenate([p.coordinates for p in parts]))
 
 
-def gap_ends(groups: NDArray[np.int32], places: NDArray[np.intp], count: int, length: int) -> NDArray[np.int64]:
-    """Where each group begins on a ring of `length`, `[count]`: behind its widest gap; 0 if it has none."""
-    occupied = np.zeros((count, length), dtype=bool)
-    occupied[groups, places] = True
+def _begins(state: CellState) -> dict[int, NDArray[np.int64]]:
+    """Along each periodic axis, where every id begins, `[C]`."""
+    lattice = state.lattice
+    occupied = {
+        axis: np.zeros((state.types.size, lattice.shape[axis]), dtype=bool) for axis in np.flatnonzero(lattice.periodic)
+    }
+    for ids, sites in _cell_sites(state):
+        places = np.unravel_index(sites, lattice.shape)
+        for axis, table in occupied.items():
+            table[ids, places[axis]] = True
+    return {axis: gap_ends(table) for axis, table in occupied.items()}
+
+
+def _unwrapped_parts(state: CellState, begins: dict[int, NDArray[np.int64]]) -> Iterator[Unwrapped]:
+    """Unwrapped coordinates, part by part of the lattice."""
+    lattice = state.lattice
+    for ids, sites in _cell_sites(state):
+        coordinates, places = lattice.coordinates(sites), np.unravel_index(sites, lattice.shape)
+        for axis, begin in begins.items():
+            coordinates[places[axis] < begin[ids]] += lattice.periods[axis]
+        yield Unwrapped(ids, coordinates)
+
+
+def _cell_sites(state: CellState) -> Iterator[tuple[NDArray[np.int32], NDArray[np.intp]]]:
+    """Ids and numbers of the sites of cells, part by part of the lattice."""
+    flat = state.ids.ravel()
+    for start in range(0, flat.size, BLOCK):
+        sites = start + np.flatnonzero(flat[start : start + BLOCK])
+        yield flat[sites], sites
+
+
+def gap_ends(occupied: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Where what occupies a ring, one per row of `[n, length]`, begins: behind its widest gap; at 0 if it has none."""
     group, place = np.nonzero(occupied)
+    count, length = occupied.shape
     starts = np.zeros(count, dtype=np.int64)
     if not group.size:
         return starts
@@ -149,25 +167,42 @@ def gap_ends(groups: NDArray[np.int32], places: NDArray[np.intp], count: int, le
     return starts
 
 
-def centres(state: CellState, periodic: bool = True) -> NDArray[np.float64]:
-    """Centre of mass (row, column) of every id, `[C, 2]`; NaN for the medium and for ids without sites."""
-    ids, coordinates = unwrapped(state, periodic)
-    return _means(ids, coordinates, state.types.size)
+def centres(state: CellState) -> NDArray[np.float64]:
+    """Centre of mass of every id in space, `[C, d]`; NaN for the medium and for ids without sites."""
+    return state.lattice.in_space(mean_coordinates(state)) + state.lattice.corner
 
 
-def second_moments(state: CellState, periodic: bool = True) -> NDArray[np.float64]:
-    """Covariance of the area of every id, `[C, 2, 2]`; NaN for the medium and for ids without sites.
+def mean_coordinates(state: CellState) -> NDArray[np.float64]:
+    """Mean of the unwrapped coordinates of every id, `[C, d]`; NaN for the medium and for ids without sites."""
+    return _mean_coordinates(state, _begins(state))
 
-    A site is a unit square, not a point (hence 1/12), so that an a×b rectangle has exactly a²/12 and b²/12.
+
+def _mean_coordinates(state: CellState, begins: dict[int, NDArray[np.int64]]) -> NDArray[np.float64]:
+    sums = np.zeros((state.types.size, state.lattice.dimension))
+    for ids, coordinates in _unwrapped_parts(state, begins):
+        for axis, column in enumerate(coordinates.T):
+            sums[:, axis] += np.bincount(ids, column, minlength=len(sums))
+    return sums / _cell_volumes(state)[:, None]
+
+
+def second_moments(state: CellState) -> NDArray[np.float64]:
+    """Covariance in space of the area or volume of every id, `[C, d, d]`; NaN for the medium and empty ids.
+
+    A site is a unit square, a hexagon or a cube, not a point, so that an a×b rectangle has exactly a²/12 and b²/12.
     """
-    ids, coordinates = unwrapped(state, periodic)
-    deviations = coordinates - _means(ids, coordinates, state.types.size)[ids]
-    products = deviations[:, :, None] * deviations[:, None, :]
-    covariances = _means(ids, products.reshape(-1, 4), state.types.size).reshape(-1, 2, 2)
-    return covariances + np.eye(2) / 12
+    lattice, begins = state.lattice, _begins(state)
+    means = _mean_coordinates(state, begins)
+    sums = np.zeros((state.types.size, lattice.dimension, lattice.dimension))
+    for ids, coordinates in _unwrapped_parts(state, begins):
+        deviations = lattice.in_space(coordinates - means[ids])
+        for a, b in combinations_with_replacement(range(lattice.dimension), 2):
+            sums[:, a, b] += np.bincount(ids, deviations[:, a] * deviations[:, b], minlength=len(sums))
+            sums[:, b, a] = sums[:, a, b]
+    return sums / _cell_volumes(state)[:, None, None] + lattice.geometry.site_moment * np.eye(lattice.dimension)
 
 
-def _means(ids: NDArray[np.int32], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
-    sums = np.stack([np.bincount(ids, column, minlength=count) for column in values.T], axis=1)
-    volumes = np.bincount(ids, minlength=count).astype(np.float64)
-    return sums / np.where(volumes > 0, volumes, np.nan)[:, None]
+def _cell_volumes(state: CellState) -> NDArray[np.float64]:
+    """Volumes, NaN for the medium and for ids without sites."""
+    volumes = state.volumes.astype(np.float64)
+    volumes[0] = 0
+    return np.where(volumes > 0, volumes, np.nan)

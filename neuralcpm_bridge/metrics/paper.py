@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import UserError
 from ..state import CellState
-from .geometry import centres, fragments, gap_ends
+from .geometry import fragments, gap_ends, mean_coordinates
 
 FRAGMENTED_CELLS_ALLOWED = 3
 VOLUME_MARGIN = 0.1
@@ -46,46 +46,45 @@ def p_volume(states: Iterable[CellState], allowed: VolumeRange) -> float:
     return _share(volumes_fit(state, allowed) for state in states)
 
 
-def fragmented_cells(state: CellState, periodic: bool = True) -> int:
+def fragmented_cells(state: CellState) -> int:
     """Cells that, dilated twice, are not one piece; vanished cells are among them."""
     existing = np.flatnonzero(state.types[1:] > 0) + 1
-    return int((fragments(state, periodic, dilated=True)[existing] != 1).sum())
+    return int((fragments(state, dilated=True)[existing] != 1).sum())
 
 
-def p_unfragmented(states: Iterable[CellState], periodic: bool = True) -> float:
+def p_unfragmented(states: Iterable[CellState]) -> float:
     """Share of states with at most three fragmented cells."""
-    return _share(fragmented_cells(state, periodic) <= FRAGMENTED_CELLS_ALLOWED for state in states)
+    return _share(fragmented_cells(state) <= FRAGMENTED_CELLS_ALLOWED for state in states)
 
 
-def axial_variances(state: CellState, periodic: bool = True) -> NDArray[np.float64]:
-    """Variances of the cell centres of types 1 and 2, `[2 types, 2]`: along and across the axis of type 2.
+def axial_variances(state: CellState) -> NDArray[np.float64]:
+    """Variances of the cell centres of types 1 and 2, `[2 types, d]`: along and across the axis of type 2.
 
-    NaN where type 2 has fewer than two cells, and for a type without cells.
+    In 3D across its longer and its shorter side, in this order. NaN where type 2 has fewer than two cells, and for a
+    type without cells.
     """
-    points = _tissue_centres(state, periodic)
-    by_type = {kind: points[(state.types == kind) & ~np.isnan(points[:, 0])] for kind in AXIAL_TYPES}
+    points = _in_tissue(state, mean_coordinates(state))
+    by_type = {number: points[(state.types == number) & ~np.isnan(points[:, 0])] for number in AXIAL_TYPES}
     axes = _principal_axes(by_type[AXIAL_TYPES[-1]])
     return _variances(by_type, axes)
 
 
-def axial_rmse(states: Iterable[CellState], data: Iterable[CellState], periodic: bool = True) -> float:
-    """Root mean square difference of the four mean axial variances of samples and data (in sites²)."""
-    measured = mean_of([axial_variances(state, periodic) for state in states])
-    wanted = mean_of([axial_variances(state, periodic) for state in data])
+def axial_rmse(states: Iterable[CellState], data: Iterable[CellState]) -> float:
+    """Root mean square difference of the mean axial variances (four, in 3D six) of samples and data (in sites²)."""
+    measured = mean_of([axial_variances(state) for state in states])
+    wanted = mean_of([axial_variances(state) for state in data])
     return float(np.sqrt(np.mean((measured - wanted) ** 2)))
 
 
-def variance_fractions(state: CellState, periodic: bool = True) -> NDArray[np.float64]:
+def variance_fractions(state: CellState) -> NDArray[np.float64]:
     """Share of the variance of the sites of types 1 and 2, `[2]`, that lies along the axis of type 2.
 
-    The paper compares this one with microscopy, where cells are not told apart: 1/2 is round, 1 is a line.
+    The paper compares this one with microscopy, where cells are not told apart: 1/2 (3D: 1/3) is round, 1 is a line.
     """
-    rows, cols = np.nonzero(state.ids)
-    kinds = state.types[state.ids[rows, cols]]
-    sites = np.stack([rows, cols], axis=1).astype(np.float64)
-    if periodic:
-        sites = (sites - _tissue_origin(state)) % state.shape
-    by_type = {kind: sites[kinds == kind] for kind in AXIAL_TYPES}
+    sites = np.flatnonzero(state.ids)
+    of_site = state.types[state.ids.ravel()[sites]]
+    points = _in_tissue(state, state.lattice.coordinates(sites))
+    by_type = {number: points[of_site == number] for number in AXIAL_TYPES}
     variances = _variances(by_type, _principal_axes(by_type[AXIAL_TYPES[-1]]))
     totals = variances.sum(axis=1)
     return variances[:, 0] / np.where(totals > 0, totals, np.nan)
@@ -111,28 +110,28 @@ def _share(answers: Iterable[bool]) -> float:
     return float(np.mean(found))
 
 
-def _tissue_origin(state: CellState) -> NDArray[np.int64]:
-    """The corner at which to cut a periodic lattice open: behind the widest bands of medium, or (0, 0)."""
-    rows, cols = np.nonzero(state.ids)
-    whole = np.zeros(rows.size, dtype=np.int32)
-    pairs = zip((rows, cols), state.shape, strict=True)
-    return np.array([gap_ends(whole, places, 1, length)[0] for places, length in pairs])
+def _in_tissue(state: CellState, coordinates: NDArray[np.generic]) -> NDArray[np.float64]:
+    """Places in space, `[n, d]`, of coordinates `[n, d]`, so that no border tears the tissue if it need not.
 
-
-def _tissue_centres(state: CellState, periodic: bool) -> NDArray[np.float64]:
-    """Centres of all ids, in coordinates in which the border does not tear the tissue if it need not."""
-    points = centres(state, periodic)
-    return (points - _tissue_origin(state)) % state.shape if periodic else points
+    Periodic axes are cut open behind the widest band of medium, or at 0.
+    """
+    lattice = state.lattice
+    origin = []
+    for axis, wraps in enumerate(lattice.periodic):
+        others = tuple(other for other in range(lattice.dimension) if other != axis)
+        occupied = state.ids.max(axis=others, keepdims=True).reshape(1, -1) > 0
+        origin.append(int(gap_ends(occupied)[0]) if wraps else 0)
+    return lattice.in_space(lattice.seen_from(origin, coordinates))
 
 
 def _principal_axes(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Unit vectors along and across the longest extent of points, as columns; NaN for fewer than two."""
     if len(points) < 2:
-        return np.full((2, 2), np.nan)
+        return np.full((points.shape[1],) * 2, np.nan)
     deviations = points - points.mean(axis=0)
     return np.linalg.eigh(deviations.T @ deviations).eigenvectors[:, ::-1]
 
 
 def _variances(by_type: dict[int, NDArray[np.float64]], axes: NDArray[np.float64]) -> NDArray[np.float64]:
-    rows = [(points @ axes).var(axis=0) if len(points) else np.full(2, np.nan) for points in by_type.values()]
+    rows = [(points @ axes).var(axis=0) if len(points) else np.full(len(axes), np.nan) for points in by_type.values()]
     return np.stack(rows)

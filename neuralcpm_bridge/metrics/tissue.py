@@ -2,51 +2,86 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..lattice import Geometry
 from ..state import CellState
-from .geometry import components, neighbour_pairs, second_moments
-
-PAIRS_PER_LENGTH = 3
-"""Moore pairs across one unit of a straight interface along the lattice."""
+from .geometry import joined, second_moments
 
 
-def aspect_ratios(state: CellState, periodic: bool = True) -> NDArray[np.float64]:
+class Axes(NamedTuple):
+    """Axes of the ellipse (3D: ellipsoid) with the moments of a cell, longest first; NaN where there is no cell."""
+
+    lengths: NDArray[np.float64]
+    """`[C, d]`, from end to end, in units of the nearest neighbours' distance."""
+    directions: NDArray[np.float64]
+    """`[C, d, d]`: unit vectors in space, one row per axis."""
+
+
+def principal_axes(state: CellState) -> Axes:
+    """Axes of every id, from its gyration tensor."""
+    values, vectors = _eigen(state)
+    # A full ellipse has the moment a²/4 along a half axis a, an ellipsoid a²/5.
+    lengths = 2 * np.sqrt((state.lattice.dimension + 2) * values)
+    return Axes(lengths, np.swapaxes(vectors, 1, 2))
+
+
+def aspect_ratios(state: CellState) -> NDArray[np.float64]:
     """Length over width of every id, `[C]`, from its second moments; NaN for the medium and empty ids.
 
-    An a×b rectangle has a/b, a disc about 1.
+    An a×b rectangle has a/b, a disc about 1. In 3D the longest axis over the geometric mean of the other two: a rod
+    has its length over its thickness, a plate of side a and thickness b the square root of a/b.
     """
-    moments = second_moments(state, periodic)
-    ratios = np.full(state.types.size, np.nan)
-    cells = state.cells
-    axes = np.linalg.eigvalsh(moments[cells])  # ascending
-    ratios[cells] = np.sqrt(axes[:, 1] / axes[:, 0])
-    return ratios
+    values, _ = _eigen(state)
+    others = values[:, 1:].prod(axis=1) ** (1 / (values.shape[1] - 1))
+    return np.sqrt(values[:, 0] / others)
 
 
-def mean_aspect_ratios(state: CellState, types: int | None = None, periodic: bool = True) -> NDArray[np.float64]:
+def _eigen(state: CellState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Eigenvalues `[C, d]`, largest first, and eigenvectors (columns) of every id's second moments."""
+    moments, cells = second_moments(state), state.cells
+    values, vectors = np.full(moments.shape[:2], np.nan), np.full(moments.shape, np.nan)
+    found = np.linalg.eigh(moments[cells])  # ascending
+    values[cells], vectors[cells] = found.eigenvalues[:, ::-1], found.eigenvectors[:, :, ::-1]
+    return values, vectors
+
+
+def mean_aspect_ratios(state: CellState, types: int | None = None) -> NDArray[np.float64]:
     """Mean aspect ratio of the cells of each type, `[T]` (the medium's entry is NaN)."""
     count = int(types if types is not None else state.types.max() + 1)
-    ratios, cells = aspect_ratios(state, periodic), state.cells
+    ratios, cells = aspect_ratios(state), state.cells
     of_type = state.types[cells]
     numbers = np.bincount(of_type, minlength=count).astype(np.float64)
     return np.bincount(of_type, ratios[cells], minlength=count) / np.where(numbers > 0, numbers, np.nan)
 
 
-def contact_lengths(state: CellState, types: int | None = None, periodic: bool = True) -> NDArray[np.float64]:
-    """Length of the interfaces between different cells, by type: symmetric `[T, T]`, in lattice units.
+def contact_lengths(state: CellState, types: int | None = None) -> NDArray[np.float64]:
+    """Length (3D: area) of the interfaces between different cells, by type: symmetric `[T, T]`, in lattice units.
 
-    Moore pairs over three: exact for interfaces along the lattice, 6 % short for diagonal ones.
+    Pairs of sites next to each other in any direction, over those that cross one unit of interface.
     """
-    return state.contacts(types, periodic) / PAIRS_PER_LENGTH
+    return state.contacts(types) / pairs_per_unit(state.lattice.geometry)
 
 
-def heterotypic_fraction(state: CellState, periodic: bool = True) -> float:
+def pairs_per_unit(geometry: Geometry) -> float:
+    """Pairs of surrounding neighbours across a unit of straight interface.
+
+    Square and cubic lattices: of one along the lattice, 3 and 9, because sites have sides along it and rectangles get
+    exactly their perimeter; diagonal ones come out 6 % short on the square lattice. No straight line follows the sides
+    of hexagons, so there it is the mean over all directions: interfaces along a row come out 9 % short, those between
+    two directions of rows 5 % long.
+    """
+    if geometry.name == "hexagonal":
+        return geometry.pairs_per_length(geometry.moore_order)
+    return float(np.abs(geometry.half_offsets(geometry.moore_order)[:, 0]).sum())
+
+
+def heterotypic_fraction(state: CellState) -> float:
     """Share of the cell–cell interface that lies between different types; NaN where no cells touch."""
-    return heterotypic_share(state.contacts(periodic=periodic))
+    return heterotypic_share(state.contacts())
 
 
 def heterotypic_share(contacts: NDArray[Any]) -> float:
@@ -56,18 +91,12 @@ def heterotypic_share(contacts: NDArray[Any]) -> float:
     return float((total - np.trace(between_cells)) / total) if total else float("nan")
 
 
-def cluster_counts(state: CellState, types: int | None = None, periodic: bool = True) -> NDArray[np.int64]:
-    """Number of clusters of each type, `[T]`: connected groups of touching (Moore) cells of the same type."""
+def cluster_counts(state: CellState, types: int | None = None) -> NDArray[np.int64]:
+    """Number of clusters of each type, `[T]`: connected groups of touching cells of the same type."""
     count = int(types if types is not None else state.types.max() + 1)
-    flat = state.ids.ravel()
-    ends, others = [], []
-    for here, there in neighbour_pairs(state.ids, periodic):
-        a, b = flat[here], flat[there]
-        touching = (a != b) & (a > 0) & (b > 0)
-        a, b = a[touching], b[touching]
-        alike = state.types[a] == state.types[b]
-        ends.append(a[alike])
-        others.append(b[alike])
-    roots = components(state.types.size, np.concatenate(ends), np.concatenate(others))
+    roots = np.arange(state.types.size)
+    for a, b in state.meetings():
+        apart = (state.types[a] == state.types[b]) & (roots[a] != roots[b])
+        roots = joined(roots, a[apart], b[apart])
     cells = state.cells
     return np.bincount(state.types[cells[roots[cells] == cells]], minlength=count)
