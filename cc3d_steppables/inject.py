@@ -4,60 +4,24 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from lxml import etree
-
 from neuralcpm_bridge.artifact import Artifact
-from neuralcpm_bridge.conventions import TARGETS, neural_scale, symbolic_values
+from neuralcpm_bridge.conventions import TARGETS, neural_scale
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.mapping import UNMAPPED, listed, map_types, unmapped
+from neuralcpm_bridge.hosting.tables import mapping_table, parameter_table
 
-from .cc3dml_text import add_child, line_style, parse, read_text, replace_plugin, without_comments, write_text
-from .facts import Facts, read_facts
+from .check import check_fit, check_neighbourhoods
+from .document import add_child, line_style, parse, read_text, replace_plugin, without_comments, write_text
+from .energies import PLUGINS, Energies
 from .folders import writing_folder
-from .mapping import DOUBLE_COUNTED, UNMAPPED, check_fit, map_types, unmapped
-from .project import MODEL
+from .project import MODEL, Project
+from .reader import ProjectFacts, read_facts
 from .script_text import PLAIN_SCRIPT, has_block, with_block
-from .tables import mapping_table, parameter_table
 
 SymbolicPart = Literal["keep", "replace"]
-IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc")
-
-
-@dataclass(frozen=True)
-class Project:
-    """The files of a project, by its .cc3d file."""
-
-    file: Path
-    xml: Path | None
-    script: Path | None
-
-    @classmethod
-    def open(cls, file: str | Path) -> Project:
-        file = Path(file)
-        if not file.is_file():
-            raise UserError(f"There is no project {file}: give the path of a .cc3d file.")
-        root = parse(read_text(file), file)
-        if root.tag != "Simulation":
-            raise UserError(f"{file} is no CompuCell3D project (its root is <{root.tag}>): give a .cc3d file.")
-        xml, script = (_named(file, root.findtext(tag)) for tag in ("XMLScript", "PythonScript"))
-        if xml is None and script is None:
-            raise UserError(f"{file} names neither an XMLScript nor a PythonScript: complete the project.")
-        return cls(file, xml, script)
-
-    def copied_to(self, folder: Path) -> Project:
-        """Copy the whole folder of the project, but for compiled Python."""
-        source = self.file.parent.resolve()
-        if folder.resolve().is_relative_to(source):
-            raise UserError(f"{folder} lies inside the project's folder: choose a place outside of {source}.")
-        shutil.copytree(source, folder, ignore=IGNORED, dirs_exist_ok=True)
-        return Project.open(folder / self.file.name)
-
-    def facts(self) -> Facts | None:
-        """What its CC3DML says; nothing where the project describes itself in Python."""
-        return None if self.xml is None else read_facts(parse(read_text(self.xml), self.xml))
 
 
 def inject(
@@ -99,14 +63,15 @@ def inject(
 
 
 def _adapt(
-    path: Path, facts: Facts, artifact: Artifact, types: Mapping[str, str] | None, symbolic: SymbolicPart
-) -> Facts:
+    path: Path, facts: ProjectFacts, artifact: Artifact, types: Mapping[str, str] | None, symbolic: SymbolicPart
+) -> ProjectFacts:
     """What must change in the CC3DML: one Potts work node, and energies that are to be replaced."""
     text = original = read_text(path)
     if facts.potts_nodes != 1:
         text = add_child(text, "Metadata", '<NonParallelModule Name="Potts"/>', path)
     if symbolic == "replace":
-        text = _with_model_energies(text, facts, artifact, map_types(facts, artifact, types))
+        type_of = map_types(facts.type_names, artifact.metadata.types, types)
+        text = _with_model_energies(text, facts, artifact, type_of)
     if text != original:
         write_text(path, text)
         facts = read_facts(parse(text, path))
@@ -114,56 +79,46 @@ def _adapt(
     return facts
 
 
-def _with_model_energies(text: str, facts: Facts, artifact: Artifact, type_of: Mapping[int, int]) -> str:
-    """The model's contact and volume energies at the project's temperature; what the model does not see is kept."""
-    other = [name for name in facts.plugins if name in DOUBLE_COUNTED and name not in ("Contact", "Volume")]
-    if other:
-        raise UserError(f"The project has the plugin {other[0]}, which cannot be replaced: use --symbolic keep.")
+def _with_model_energies(text: str, facts: ProjectFacts, artifact: Artifact, type_of: Mapping[int, int]) -> str:
+    """The model's own terms at the project's temperature; what the model does not see or have is kept."""
+    meta = artifact.metadata
+    for number, cell_type in type_of.items():
+        if cell_type == UNMAPPED:
+            raise UserError(unmapped(facts.type_names[number], meta.types))
     if facts.temperature <= 0:
         raise UserError("The project has no temperature to convert the model's energies to: set one, or keep its own.")
-    for number, kind in type_of.items():
-        if kind == UNMAPPED:
-            raise UserError(unmapped(facts.type_names[number], artifact))
-    target = TARGETS["cc3d"]
-    values = symbolic_values(artifact.metadata, target, neural_scale(artifact.metadata, facts.temperature))
-    seen = {name: type_of[number] for number, name in facts.type_names.items() if number == 0 or type_of[number]}
-    contact = etree.Element("Plugin", Name="Contact")
-    names = list(facts.type_names.values())
-    for place, first in enumerate(names):
-        for second in names[place:]:
-            energy = facts.contact.get(frozenset((first, second)), 0.0)
-            if first in seen and second in seen:
-                energy = float(values.contact[seen[first], seen[second]])
-            etree.SubElement(contact, "Energy", Type1=first, Type2=second).text = repr(energy)
-    etree.SubElement(contact, "NeighborOrder").text = str(target.neighbor_order)
-    volume = etree.Element("Plugin", Name="Volume")
-    for name in names[1:]:
-        strength, goal = facts.volume.get(name, (0.0, 0.0))
-        if name in seen:
-            strength, goal = float(values.strength[seen[name]]), float(values.target_volume[seen[name]])
-        numbers = {"CellType": name, "LambdaVolume": repr(strength), "TargetVolume": repr(goal)}
-        etree.SubElement(volume, "VolumeEnergyParameters", numbers)
-    return replace_plugin(replace_plugin(text, "Contact", contact), "Volume", volume)
+    seen = {facts.type_names[number]: cell_type for number, cell_type in type_of.items() if number == 0 or cell_type}
+    energies = Energies.of_model(meta, seen, neural_scale(meta, facts.temperature))
+    other = [plugin for term in energies.terms for plugin in PLUGINS[term][1:] if plugin in facts.plugins]
+    if other:
+        raise UserError(f"The project has the plugin {other[0]}, which cannot be replaced: use --symbolic keep.")
+    check_neighbourhoods(facts.lattice, energies.orders.values())
+    for plugin in energies.over(facts.energies).elements(facts.names):
+        text = replace_plugin(text, plugin.get("Name", ""), plugin)
+    return text
 
 
-def _report(facts: Facts, artifact: Artifact, types: Mapping[str, str] | None, weight: float, extinction: bool) -> str:
-    type_of = map_types(facts, artifact, types)
-    if all(kind in (0, UNMAPPED) for kind in type_of.values()):
+def _report(
+    facts: ProjectFacts, artifact: Artifact, types: Mapping[str, str] | None, weight: float, extinction: bool
+) -> str:
+    type_of = map_types(facts.type_names, artifact.metadata.types, types)
+    if all(cell_type in (0, UNMAPPED) for cell_type in type_of.values()):
         raise UserError(
-            f"None of the project's types ({', '.join(list(facts.type_names.values())[1:]) or 'none'}) is one of the "
-            f"model's ({', '.join(artifact.metadata.types[1:])}): map them with --types, as in --types Condensing=A."
+            f"None of the project's types ({listed(facts.names[1:]) or 'none'}) is one of the model's "
+            f"({listed(artifact.metadata.types[1:])}): map them with --types, as in --types Condensing=A."
         )
     table = mapping_table(
         facts,
         artifact,
         type_of,
-        term="neural",
+        TARGETS["cc3d"],
+        part="neural",
         weight=weight,
         extinction=extinction,
         temperature=facts.temperature,
         by_cell=False,
     )
-    parameters = parameter_table(facts, artifact, type_of, facts.temperature)
+    parameters = parameter_table(facts.parameters(artifact.metadata, type_of, facts.temperature))
     return table + (f"\n\nThe model's own energies beside the project's:\n{parameters}" if parameters else "")
 
 
@@ -199,14 +154,3 @@ def _with_entry(text: str, entry: str) -> str:
     line_end, indent = line_style(text, place)
     start = place - len(indent)
     return f"{text[:start]}{indent}   {entry}{line_end}{text[start:]}"
-
-
-def _named(file: Path, name: str | None) -> Path | None:
-    if name is None or not name.strip():
-        return None
-    path = file.parent / name.strip()
-    if not path.resolve().is_relative_to(file.parent.resolve()):
-        raise UserError(f"{file} names {name.strip()}, which lies outside of its folder: move it into the project.")
-    if not path.is_file():
-        raise UserError(f"{file} names {name.strip()}, but there is no such file: complete the project.")
-    return path

@@ -1,4 +1,4 @@
-"""PIF, CC3D's list of boxes: `id TypeName x1 x2 y1 y2 z1 z2`, both ends included. Rows are y, columns are x."""
+"""PIF, CC3D's list of boxes: `id TypeName x1 x2 y1 y2 z1 z2`, both ends included. Rows are y, columns x, planes z."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from neuralcpm_bridge.files import writing
 
 
 def pif_text(ids: NDArray[np.integer], type_names: Mapping[int, str]) -> str:
-    """`ids[H, W]` (0 = medium, left out) and the type name of every id, one line per run along x."""
+    """`ids` `[H, W]` or `[D, H, W]` (0 = medium, left out) and the type name of every id, one line per run along x."""
     lines = []
-    for row, sites in enumerate(ids):
+    planes = ids.reshape(-1, *ids.shape[-2:])
+    for plane, row in np.ndindex(planes.shape[:2]):
+        sites = planes[plane, row]
         starts = np.flatnonzero(np.concatenate([[True], sites[1:] != sites[:-1]]))
         ends = np.concatenate([starts[1:], [sites.size]]) - 1
         for start, end in zip(starts, ends, strict=True):
             cell = int(sites[start])
             if cell:
-                lines.append(f"{cell} {type_names[cell]} {start} {end} {row} {row} 0 0")
+                lines.append(f"{cell} {type_names[cell]} {start} {end} {row} {row} {plane} {plane}")
     return "\n".join(lines) + "\n"
 
 

@@ -14,9 +14,12 @@ from cc3d import CompuCellSetup
 from cc3d.core.PySteppables import SteppableBasePy
 from cc3d.cpp import CompuCell
 
-from .lattice import HostLattice, as_snapshots
+from neuralcpm_bridge.hosting.facts import amplitudes_of
+from neuralcpm_bridge.hosting.lattices import HostLattice
+from neuralcpm_bridge.hosting.tables import PROGRESS
+
+from .snapshots import save_snapshots
 from .steppable import CC3DHost, NeuralHamiltonianSteppable
-from .tables import PROGRESS
 
 
 class WatchingSteppable(SteppableBasePy):
@@ -29,6 +32,7 @@ class WatchingSteppable(SteppableBasePy):
             self._host, self._wanted_steps, self._said = CC3DHost(self), steps, -1
 
     def init(self, _simulator: Any) -> None:
+        self.facts = self._host.facts()  # what is refused is refused before the run, not after it
         if self._wanted_steps is not None:
             self.simulator.setNumSteps(self._wanted_steps)
 
@@ -71,13 +75,11 @@ class SnapshotSteppable(WatchingSteppable):
     def save(self) -> bool:
         if not self._lattices:
             return False
-        facts = self._host.facts()
         shape = self._lattices[-1].ids.shape  # a data set has one lattice size: after a resize, the last one's
         kept = [lattice for lattice in self._lattices if lattice.ids.shape == shape]
-        boundary = "periodic" if all(facts.periodic) else "free"
         project = Path(CompuCellSetup.persistent_globals.simulation_file_name).name
         provenance = {"host": "CompuCell3D", "project": project}
-        as_snapshots(kept, facts.type_names, boundary, provenance).save(self._file)
+        save_snapshots(kept, self.facts.type_names, self.facts.lattice, provenance, self._file)
         return True
 
 
@@ -91,7 +93,7 @@ class FlipRecorder(WatchingSteppable):
         super().__init__(frequency, steps)
         if not hasattr(self, "_flips"):
             self._flips, self._file = flips, file
-            self._asked: list[tuple[int, int, int, int]] = []
+            self._asked: list[tuple[int, int, int]] = []
             self._attempts: list[Any] = []
             self._energies: list[Any] = []
             self._accepted: list[Any] = []
@@ -102,7 +104,7 @@ class FlipRecorder(WatchingSteppable):
         self._wrapper = CompuCell.EnergyFunctionPyWrapper()
         self._wrapper.setPotts(self.potts)
         self._wrapper.setSimulator(self.simulator)
-        self._listener = Listener(self._wrapper, self._asked)
+        self._listener = Listener(self._wrapper, self._asked, self._host.shape())
         self._wrapper.registerPyEnergyFunction(self._listener)
         self.potts.registerEnergyFunctionWithName(self._wrapper.getEnergyFunctionPyWrapperPtr(), "neuralcpm_recorder")
 
@@ -114,12 +116,9 @@ class FlipRecorder(WatchingSteppable):
             self.simulator.setNumSteps(mcs + (2 if recorded < self._flips else 1))  # one more step, or the last
         else:
             super().step(mcs)
-        by_type, temperature = self._host.type_amplitudes(), self._host.temperature()
-        amplitudes = {
-            cell.id: cell.amplitude if cell.amplitude >= 0 else by_type.get(cell.type, temperature)
-            for cell in self._host.cells()
-        }
-        self._states.append((self.lattice(mcs), amplitudes))
+        cells, temperature = self._host.cells(), self._host.temperature()
+        amplitudes = amplitudes_of(cells, self._host.type_amplitudes(), temperature)
+        self._states.append((self.lattice(mcs), amplitudes or {cell.id: temperature for cell in cells}))
 
     def finish(self) -> None:
         self._collect()
@@ -142,7 +141,9 @@ class FlipRecorder(WatchingSteppable):
             return False
         states = self._states[: len(self._attempts)]
         cells = [
-            (cell, kind, amplitudes[cell]) for lattice, amplitudes in states for cell, kind in lattice.types.items()
+            (cell, cell_type, amplitudes[cell])
+            for lattice, amplitudes in states
+            for cell, cell_type in lattice.types.items()
         ]
         steps = [np.full(len(part), step) for step, part in enumerate(self._attempts)]
         learned = CompuCellSetup.persistent_globals.steppable_registry.getSteppablesByClassName(
@@ -169,12 +170,14 @@ class FlipRecorder(WatchingSteppable):
 
 
 class Listener:
-    """An energy of zero that writes down what it was asked: row, col, new id, old id."""
+    """An energy of zero that writes down what it was asked: site, new id, old id."""
 
-    def __init__(self, wrapper: Any, asked: list[tuple[int, int, int, int]]) -> None:
+    def __init__(self, wrapper: Any, asked: list[tuple[int, int, int]], shape: tuple[int, ...]) -> None:
         self.wrapper, self.asked = wrapper, asked
+        self.height, self.width = shape[-2:]
 
     def changeEnergy(self) -> float:
         point, new, old = self.wrapper.getChangePoint(), self.wrapper.getNewCell(), self.wrapper.getOldCell()
-        self.asked.append((point.y, point.x, 0 if new is None else new.id, 0 if old is None else old.id))
+        site = (point.z * self.height + point.y) * self.width + point.x
+        self.asked.append((site, 0 if new is None else new.id, 0 if old is None else old.id))
         return 0.0

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.tables import PREFIX, PROGRESS
 
-from .cc3dml_text import add_child, element_span, read_text, set_leaf, write_text
-from .inject import Project
-from .tables import PREFIX, PROGRESS
+from .document import add_child, element_span, read_text, set_leaf, write_text
+from .project import Project
+from .snapshots import pif_folder
 
 INTERPRETER = "NEURALCPM_CC3D_PYTHON"
 KEPT_LINES, SHOWN_LINES = 500, 5
@@ -119,7 +120,7 @@ def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Call
         process.wait()
         described.unlink(missing_ok=True)
     # CC3D also ends well when it could not run at all, for example after a syntax error in the main script.
-    if process.returncode or not job.file.is_file():
+    if process.returncode or not (job.file.is_file() or pif_folder(job.file).is_dir()):
         raise UserError(failure(process.returncode, list(lines), python, log))
 
 
@@ -146,7 +147,10 @@ def run_project(
     progress: Callable[[int, int], None] = lambda done, total: None,
     say: Callable[[str], None] = print,
 ) -> Path:
-    """Run a copy of a project; `folder` gets snapshots.npz, a picture of them, cc3d.log and the copy."""
+    """Run a copy of a project; `folder` gets snapshots.npz, a picture of them, cc3d.log and the copy.
+
+    The path of the data set, or of the folder of PIFs where the lattice is none that a data set holds.
+    """
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"{folder} holds other files already: choose another folder or remove it.")
@@ -159,13 +163,11 @@ def run_project(
     finally:
         if file.is_file():
             draw(file, folder / "snapshots.png")
-    return file
+    return file if file.is_file() else pif_folder(file)
 
 
 def draw(file: Path, picture: Path) -> None:
-    """The snapshots side by side, where Pillow is installed."""
-    if importlib.util.find_spec("PIL") is None:
-        return
+    """The snapshots side by side."""
     from neuralcpm_bridge.pictures import contact_sheet, save_png
     from neuralcpm_bridge.snapshots import load_snapshots
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,19 @@ from cc3d.cpp import CompuCell
 from lxml import etree
 from numpy.typing import NDArray
 
+from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.conventions import TARGETS
+from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.adapter import LearnedTerm, Parameter, Settings
+from neuralcpm_bridge.hosting.facts import HostCell
+from neuralcpm_bridge.hosting.lattices import HostLattice
+from neuralcpm_bridge.hosting.tables import PREFIX
 
-from .adapter import LearnedTerm, Settings
-from .facts import Facts, read_facts
-from .mapping import Term
-from .mirror import HostCell
-from .tables import PREFIX
+from .callbacks import CC3DCallbacks
+from .check import check_fit
+from .reader import ProjectFacts, read_facts
+from .snapshots import pif_writers
 
 
 class NeuralHamiltonianSteppable(SteppableBasePy):
@@ -28,7 +34,7 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
     model: path of the model file, relative to the project's folder
     types: names of the project's cell types → names of the model's, where they differ ("medium": not seen)
     weight: factor of the learned term; a slider in Player
-    term: "neural", beside the project's own contact and volume plugins, or "full", instead of them
+    term: "neural", beside the project's own plugins (Contact, Volume, …), or "full", instead of them
     extinction: True forbids taking a cell's last pixel, as training did; False lets cells die
     check_every, log_every: Monte Carlo steps between two comparisons with the lattice, two lines of the log (0: never)
     """
@@ -39,7 +45,7 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
         model: str | Path | None = None,
         types: Mapping[str, str] | None = None,
         weight: float = 1.0,
-        term: Term = "neural",
+        term: Part = "neural",
         extinction: bool = False,
         check_every: int = 1000,
         log_every: int = 100,
@@ -60,8 +66,8 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
 
     def init(self, _simulator: Any) -> None:
         # Not in start(), which a restart skips.
-        self._callbacks = self._learned.begin()
-        self._energy_name = self._host.register(self._callbacks)
+        self._learned.begin()
+        self._energy_name = self._host.register()
 
     def start(self) -> None:
         """Other steppables may still lay out cells: the lattice is read before the first step."""
@@ -89,7 +95,7 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
             "model": str(self._learned.artifact.path),
             "types": dict(settings.types or {}),
             "weight": self._learned.weight,
-            "term": settings.term,
+            "term": settings.part,
             "extinction": settings.extinction,
         }
 
@@ -104,28 +110,36 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
 
 
 class CC3DHost:
-    """CompuCell3D through one steppable. Lattices are [x, y, z]: rows are y, columns are x."""
+    """CompuCell3D through one steppable. Its lattices are [x, y, z]: ours are [y, x] where z = 1, else [z, y, x]."""
+
+    target = TARGETS["cc3d"]
 
     def __init__(self, steppable: Any) -> None:
         self.steppable = steppable
 
-    def facts(self) -> Facts:
+    def facts(self) -> ProjectFacts:
         text = CompuCellSetup.persistent_globals.cc3d_xml_2_obj_converter.root.getCC3DXMLElementString()
         return read_facts(etree.fromstring(text, etree.XMLParser(resolve_entities=False, no_network=True)))
 
-    def shape(self) -> tuple[int, int]:
+    def check(self, artifact: Artifact, part: Part) -> None:
+        check_fit(self.facts(), artifact, part)
+
+    def parameters(self, artifact: Artifact, type_of: Mapping[int, int], temperature: float) -> list[Parameter]:
+        return self.facts().parameters(artifact.metadata, type_of, temperature)
+
+    def shape(self) -> tuple[int, ...]:
         size = self.steppable.dim
-        return int(size.y), int(size.x)
+        sides = int(size.z), int(size.y), int(size.x)
+        return sides if size.z > 1 else sides[1:]
 
     def ids(self) -> NDArray[np.int64]:
-        field = self.steppable.cell_field
-        height, width = self.shape()
-        ids = np.zeros((height, width), dtype=np.int64)
-        for col in range(width):
-            for row in range(height):
-                cell = field[col, row, 0]
-                if cell is not None:
-                    ids[row, col] = cell.id
+        field, shape = self.steppable.cell_field, self.shape()
+        ids = np.zeros(shape, dtype=np.int64)
+        for place in np.ndindex(*shape):
+            plane, row, col = place if len(place) == 3 else (0, *place)
+            cell = field[col, row, plane]
+            if cell is not None:
+                ids[place] = cell.id
         return ids
 
     def cells(self) -> list[HostCell]:
@@ -138,10 +152,8 @@ class CC3DHost:
         potts = self.steppable.potts
         if not potts.hasCellTypeMotility():
             return {}
-        return {number: float(potts.getCellTypeMotility(number)) for number in self.type_numbers() if number}
-
-    def type_numbers(self) -> list[int]:
-        return list(CompuCellSetup.simulation_utils.extract_type_names_and_ids())
+        numbers = CompuCellSetup.simulation_utils.extract_type_names_and_ids()
+        return {number: float(potts.getCellTypeMotility(number)) for number in numbers if number}
 
     def project_folder(self) -> Path | None:
         project = CompuCellSetup.persistent_globals.simulation_file_name
@@ -151,21 +163,26 @@ class CC3DHost:
         folder = self.steppable.output_dir
         return Path(folder) if folder else Path.cwd()
 
-    def wrappers(self) -> tuple[Any, Any]:
-        self.energy_wrapper = CompuCell.EnergyFunctionPyWrapper()
-        self.change_wrapper = CompuCell.ChangeWatcherPyWrapper()
-        for wrapper in (self.energy_wrapper, self.change_wrapper):
+    def writers(self, found: HostLattice, type_names: Mapping[int, str]) -> dict[str, Callable[[Path], None]]:
+        return pif_writers(found, type_names)
+
+    def callbacks(self) -> CC3DCallbacks:
+        """CC3D holds no references to wrappers and callbacks: this object does."""
+        self._energy_wrapper = CompuCell.EnergyFunctionPyWrapper()
+        self._change_wrapper = CompuCell.ChangeWatcherPyWrapper()
+        for wrapper in (self._energy_wrapper, self._change_wrapper):
             wrapper.setPotts(self.steppable.potts)
             wrapper.setSimulator(self.steppable.simulator)
-        return self.energy_wrapper, self.change_wrapper
+        self._callbacks = CC3DCallbacks(self._energy_wrapper, self._change_wrapper)
+        return self._callbacks
 
-    def register(self, callbacks: Any) -> str:
-        """Let CC3D call; the name under which it lists the energy. It holds no references: the steppable does."""
+    def register(self) -> str:
+        """Let CC3D call; the name under which it lists the energy."""
         potts = self.steppable.potts
         taken = set(potts.getEnergyFunctionNames())
         name = next(name for name in (PREFIX, *(f"{PREFIX}{k}" for k in range(2, 1000))) if name not in taken)
-        self.energy_wrapper.registerPyEnergyFunction(callbacks.energy)
-        self.change_wrapper.registerPyChangeWatcher(callbacks.watcher)
-        potts.registerEnergyFunctionWithName(self.energy_wrapper.getEnergyFunctionPyWrapperPtr(), name)
-        potts.registerCellGChangeWatcher(self.change_wrapper.getChangeWatcherPyWrapperPtr())
+        self._energy_wrapper.registerPyEnergyFunction(self._callbacks.energy)
+        self._change_wrapper.registerPyChangeWatcher(self._callbacks.watcher)
+        potts.registerEnergyFunctionWithName(self._energy_wrapper.getEnergyFunctionPyWrapperPtr(), name)
+        potts.registerCellGChangeWatcher(self._change_wrapper.getChangeWatcherPyWrapperPtr())
         return name

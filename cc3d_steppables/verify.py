@@ -12,18 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralcpm_bridge._engine import IdMap
 from neuralcpm_bridge.artifact import Artifact, load_artifact
-from neuralcpm_bridge.conventions import TARGETS, neural_scale, symbolic_values
+from neuralcpm_bridge.conventions import TARGETS, neural_scale, uncarried_terms
+from neuralcpm_bridge.delta import DeltaBackend, open_backend
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.callbacks import REFUSED
+from neuralcpm_bridge.hosting.facts import AMPLITUDES
+from neuralcpm_bridge.hosting.mapping import UNMAPPED, map_types, unmapped
+from neuralcpm_bridge.state import CellState
 
-from .callbacks import REFUSED
-from .facts import AMPLITUDES, Facts
-from .inject import Project
-from .mapping import map_types
-from .mirror import HostCell, Mirror
+from .energies import PLUGINS, Energies
+from .project import Project
+from .reader import ProjectFacts
 from .run import Job, prepared_copy, run_job
 
 SYMBOLIC_ALLOWED, NEURAL_ALLOWED, MISMATCH_ALLOWED = 1e-5, 1e-3, 1e-4
+NATIVE = [plugins[0] for plugins in PLUGINS.values()]
+"""CC3D's own plugins that carry a model's terms."""
 BATCH_SITES = 100_000
 """Sites × cells per torch evaluation: small states run fastest in small batches on one thread."""
 
@@ -40,14 +46,26 @@ def verify_project(
 ) -> dict[str, Any]:
     """Run a copy of the project in the host until `flips` copies were attempted (or for `steps`), then compare."""
     with tempfile.TemporaryDirectory(prefix="neuralcpm-verify-") as name:
-        folder = Path(name)
-        copy = prepared_copy(project_file, folder / "project", seed=seed, statistics=True)
-        file = folder / "recording.npz"
-        job = Job(copy.file, folder / "cc3d", "flips", 0 if steps else flips, file, steps)
-        run_job(job, folder / "cc3d.log", progress, say)
-        with np.load(file, allow_pickle=False) as archive:
-            recording = Recording(**{key: archive[key] for key in archive.files})
+        recording, copy = record(project_file, Path(name), steps, flips, seed, progress, say)
         return compare(recording, copy, exact)
+
+
+def record(
+    project_file: str | Path,
+    folder: Path,
+    steps: int | None,
+    flips: int,
+    seed: int | None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    say: Callable[[str], None] = lambda line: None,
+) -> tuple[Recording, Project]:
+    """Run a copy of a project in `folder` and write down every attempted copy with the host's energies."""
+    copy = prepared_copy(project_file, folder / "project", seed=seed, statistics=True)
+    file = folder / "recording.npz"
+    job = Job(copy.file, folder / "cc3d", "flips", 0 if steps else flips, file, steps)
+    run_job(job, folder / "cc3d.log", progress, say)
+    with np.load(file, allow_pickle=False) as archive:
+        return Recording(**{key: archive[key] for key in archive.files}), copy
 
 
 @dataclass
@@ -55,7 +73,7 @@ class Recording:
     """What the recorder wrote; n attempts in m steps."""
 
     ids: NDArray[Any]
-    """Host ids at the start of each step, `[m, H, W]`."""
+    """Host ids at the start of each step, `[m, H, W]` or `[m, D, H, W]`."""
     cells: NDArray[Any]
     """Host id and type number of every cell, step by step, `[Σ cell_counts, 2]`."""
     amplitudes: NDArray[Any]
@@ -63,7 +81,7 @@ class Recording:
     cell_counts: NDArray[Any]
     step: NDArray[Any]
     attempts: NDArray[Any]
-    """Row, column, new host id, old host id, `[n, 4]`."""
+    """Site, new host id, old host id, `[n, 3]`."""
     energies: NDArray[Any]
     """ΔH of every energy CC3D knows, `[n, energies]`."""
     accepted: NDArray[Any]
@@ -84,7 +102,8 @@ def compare(recording: Recording, project: Project, exact: int) -> dict[str, Any
     replay.run()
     names = about["names"]
     host_learned = recording.energies[:, names.index(learned["energy"])]
-    host_symbolic = recording.energies[:, [names.index(name) for name in ("Contact", "Volume") if name in names]].sum(1)
+    native = [names.index(name) for name in NATIVE if name in names]
+    host_symbolic = recording.energies[:, native].sum(axis=1)
     total = recording.energies.sum(axis=1)
 
     factor = learned["weight"] * replay.scale
@@ -135,7 +154,7 @@ class Replay:
     """The recorded flips once more: `engine` and `torch` hold `[n, 2]` symbolic and neural ΔH in the model's units."""
 
     def __init__(
-        self, recording: Recording, facts: Facts, artifact: Artifact, learned: dict[str, Any], exact: int
+        self, recording: Recording, facts: ProjectFacts, artifact: Artifact, learned: dict[str, Any], exact: int
     ) -> None:
         self.recording, self.facts, self.artifact, self.learned = recording, facts, artifact, learned
         count = len(recording.step)
@@ -147,83 +166,96 @@ class Replay:
 
     def run(self) -> None:
         first_cell = np.concatenate([[0], np.cumsum(self.recording.cell_counts)])
-        type_of = map_types(self.facts, self.artifact, self.learned["types"])
+        type_of = map_types(self.facts.type_names, self.artifact.metadata.types, self.learned["types"])
         for step, ids in enumerate(self.recording.ids):
             part = slice(first_cell[step], first_cell[step + 1])
-            amplitudes = dict(zip(self.recording.cells[part, 0].tolist(), self.recording.amplitudes[part], strict=True))
-            mirror = Mirror(self.artifact, self.facts.type_names, type_of, term="full")
-            mirror.load(ids, [HostCell(int(cell), int(kind)) for cell, kind in self.recording.cells[part]])
-            self._step(mirror, ids.copy(), amplitudes, np.flatnonzero(self.recording.step == step))
+            cells, host_types = self.recording.cells[part].T
+            amplitudes = dict(zip(cells.tolist(), self.recording.amplitudes[part], strict=True))
+            types = np.array([self._model_type(type_of, int(number)) for number in host_types], dtype=np.int32)
+            numbers = IdMap(self.artifact.metadata.fixed_cells or 0)
+            model_types = numbers.load(np.ascontiguousarray(cells), types)
+            state = CellState(numbers.translate(ids), model_types, self.facts.lattice)
+            attempts = np.flatnonzero(self.recording.step == step)
+            self._step(open_backend(self.artifact, state), numbers, ids.copy().ravel(), amplitudes, attempts)
 
     def _step(
-        self, mirror: Mirror, ids: NDArray[Any], amplitudes: dict[int, float], attempts: NDArray[np.intp]
+        self,
+        backend: DeltaBackend,
+        numbers: IdMap,
+        ids: NDArray[Any],
+        amplitudes: dict[int, float],
+        attempts: NDArray[np.intp],
     ) -> None:
-        backend = mirror.opened()
+        """One Monte Carlo step from the host ids it began with, flat."""
         combine = AMPLITUDES[self.facts.amplitude_function]
-        volumes = np.bincount(ids.ravel())
-        states = [backend.state().ids.astype(np.int64)]
+        volumes = np.bincount(ids)
+        start = backend.state()
+        states = [start.ids.astype(np.int64)]
         pairs: list[tuple[int, int, int]] = []
         current = 0
         for attempt in attempts:
-            row, col, new_id, old_id = (int(value) for value in self.recording.attempts[attempt])
-            if ids[row, col] != old_id:
+            site, new_id, old_id = (int(value) for value in self.recording.attempts[attempt])
+            if ids[site] != old_id:
                 raise UserError(f"The recording does not fit together at attempt {attempt}: record again.")
-            index = mirror.index_of[new_id]
-            self.engine[attempt] = backend.deltas([row], [col], [index])[0]
-            own = [amplitudes[cell] for cell in (new_id, old_id) if cell]
-            amplitude = combine(own[0], own[-1])
-            self.scale[attempt] = neural_scale(self.artifact.metadata, amplitude)
-            last_pixel = mirror.index_of[old_id] != 0 and volumes[old_id] == 1
+            cell = numbers.at(new_id)
+            self.engine[attempt] = backend.deltas([site], [cell])[0]
+            own = [amplitudes[host_id] for host_id in (new_id, old_id) if host_id]
+            self.scale[attempt] = neural_scale(self.artifact.metadata, combine(own[0], own[-1]))
+            last_pixel = numbers.at(old_id) != 0 and volumes[old_id] == 1
             self.banned[attempt] = bool(self.learned["extinction"]) and last_pixel
             accepted = bool(self.recording.accepted[attempt])
             if self.exact[attempt] or accepted:
                 changed = states[current].copy()
-                changed[row, col] = index
+                changed.ravel()[site] = cell
                 if self.exact[attempt]:
                     pairs.append((int(attempt), current, len(states)))
                 states.append(changed)
             if accepted:
                 current = len(states) - 1
-                backend.commit(row, col, index)
-                ids[row, col] = new_id
+                backend.commit(site, cell)
+                ids[site] = new_id
                 volumes[old_id] -= 1
                 volumes[new_id] += 1
         if pairs:
-            energies = self._exact_energies(np.stack(states), backend.state().types.astype(np.int64))
-            for number, before, after in pairs:
-                self.torch[number] = energies[after] - energies[before]
+            energies = self._exact_energies(np.stack(states), start)
+            for attempt, before, after in pairs:
+                self.torch[attempt] = energies[after] - energies[before]
 
-    def _exact_energies(self, ids: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Energies of many states in float64 torch, `[n, 2]`."""
+    def _exact_energies(self, ids: NDArray[np.int64], start: CellState) -> NDArray[np.float64]:
+        """Energies of many states with the cells of `start` in float64 torch, `[n, 2]`."""
         import torch
 
-        from neuralcpm_bridge.state import CellState
         from training.backend import TorchBackend
 
+        types = start.types.astype(np.int64)
         if self._truth is None:
             torch.set_num_threads(1)
-            self._truth = TorchBackend.exact(self.artifact, CellState(ids[0].astype(np.int32), types.astype(np.int32)))
+            self._truth = TorchBackend.exact(self.artifact, start)
         batch = max(1, BATCH_SITES // (ids[0].size * types.size))
         parts = [
-            self._truth.energies(ids[start : start + batch], np.repeat(types[None], len(ids[start : start + batch]), 0))
-            for start in range(0, len(ids), batch)
+            self._truth.energies(ids[first : first + batch], np.repeat(types[None], len(ids[first : first + batch]), 0))
+            for first in range(0, len(ids), batch)
         ]
         return np.concatenate(parts)
 
+    def _model_type(self, type_of: dict[int, int], number: int) -> int:
+        cell_type = type_of.get(number, UNMAPPED)
+        if cell_type == UNMAPPED:
+            name = self.facts.type_names.get(number, f"number {number}")
+            raise UserError(unmapped(name, self.artifact.metadata.types))
+        return cell_type
 
-def carries_model_energies(facts: Facts, artifact: Artifact) -> bool:
-    """Whether the project's own contact and volume energies are the model's, converted."""
-    symbolic = artifact.metadata.symbolic
-    if symbolic is None or set(symbolic.terms) - {"contact", "volume"} or facts.contact_order != 2:
+
+def carries_model_energies(facts: ProjectFacts, artifact: Artifact) -> bool:
+    """Whether the project's own energies are the model's, converted, on the model's boundary."""
+    meta = artifact.metadata
+    if meta.symbolic is None or uncarried_terms(meta, TARGETS["cc3d"]) or facts.lattice.boundary != meta.boundary:
         return False
-    values = symbolic_values(artifact.metadata, TARGETS["cc3d"], neural_scale(artifact.metadata, facts.temperature))
-    names, wraps = list(facts.type_names.values()), artifact.metadata.boundary == "periodic"
-    if len(names) != len(artifact.metadata.types) or facts.periodic != (wraps, wraps):
+    if len(facts.names) != len(meta.types):
         return False
-    contact = [[facts.contact.get(frozenset((one, other)), 0.0) for other in names] for one in names]
-    volume = [facts.volume.get(name, (0.0, 0.0)) for name in names[1:]]
-    learned = np.stack([values.strength, values.target_volume], axis=1)[1:]
-    return bool(np.allclose(contact, values.contact, rtol=1e-9) and np.allclose(volume, learned, rtol=1e-9))
+    types = {name: number for number, name in enumerate(facts.names)}
+    learned = Energies.of_model(meta, types, neural_scale(meta, facts.temperature))
+    return learned.same_as(facts.energies, facts.names)
 
 
 def _acceptance(delta: NDArray[np.float64], amplitude: NDArray[np.float64]) -> NDArray[np.float64]:

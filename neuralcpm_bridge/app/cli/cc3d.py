@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import needs_torch
 
-from .model import Model
+from .options import Json, Model
+from .progress import progress
 
 cc3d_app = typer.Typer(help="CompuCell3D: write, inject into, run and verify projects.", no_args_is_help=True)
 
 Project = Annotated[Path, typer.Argument(metavar="PROJECT.cc3d", help="The project's .cc3d file.", show_default=False)]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)]
 Mcs = Annotated[int | None, typer.Option("--mcs", min=1, help="Monte Carlo steps.", show_default="the project's")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Random seed.", show_default="the project's")]
+Seed = Annotated[int | None, typer.Option(min=1, help="Random seed, 1 or larger.", show_default="the project's")]
 
 
 class SymbolicPart(Enum):
@@ -40,7 +39,7 @@ def new(
     ] = 1.0,
 ) -> None:
     """Write a complete project: CC3DML with exactly converted parameters, Python, PIF and the model."""
-    from cc3d_steppables.project import write_project
+    from cc3d_steppables.new import write_project
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.snapshots import load_state
 
@@ -56,10 +55,12 @@ def inject(
     output: Output,
     types: Annotated[
         list[str] | None,
-        typer.Option(metavar="THEIRS=MODEL'S", help="A cell type of the project and the model's name."),
+        typer.Option(
+            metavar="THEIRS=MODEL'S", help="A cell type of the project and the model's name; several parted by ; or ,"
+        ),
     ] = None,
     symbolic: Annotated[
-        SymbolicPart, typer.Option(help="Keep the project's contact and volume energies, or take the model's.")
+        SymbolicPart, typer.Option(help="Keep the project's own energies (Contact, Volume, …), or take the model's.")
     ] = SymbolicPart.keep,
     weight: Annotated[float, typer.Option(help="Factor of the learned term.")] = 1.0,
     extinction: Annotated[
@@ -69,6 +70,7 @@ def inject(
     """Add the learned term to a copy of a project; nothing else of it changes."""
     from cc3d_steppables.inject import inject as inject_into
     from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.hosting.mapping import type_pairs
 
     file, said = inject_into(
         project,
@@ -93,8 +95,8 @@ def run(
     """Run a copy of a project headless: snapshots as a data set, a picture of them, CC3D's log."""
     from cc3d_steppables.run import run_project
 
-    with progress_bar("CompuCell3D") as (progress, say):
-        file = run_project(project, output, steps=mcs, snapshots=snapshots, seed=seed, progress=progress, say=say)
+    with progress("CompuCell3D") as bar:
+        file = run_project(project, output, steps=mcs, snapshots=snapshots, seed=seed, progress=bar, say=bar.say)
     print(f"Wrote {file}; CompuCell3D's log is {output / 'cc3d.log'}.")
 
 
@@ -107,19 +109,15 @@ def verify(
     flips: Annotated[int, typer.Option(min=1, help="Attempted copies to record where --mcs is not given.")] = 10_000,
     exact: Annotated[int, typer.Option(min=1, help="How many of them to compare with float64 torch.")] = 2_000,
     seed: Seed = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Compare every ΔH inside the real CompuCell3D with ours and float64 torch; exit code 1 if one disagrees."""
     from cc3d_steppables.verify import verify_project
 
-    try:
+    with needs_torch("verify"):
         import torch  # noqa: F401
-    except ModuleNotFoundError:
-        raise UserError(
-            "verify compares with torch, but torch is not installed: run pip install 'neuralcpm-bridge[train]'."
-        ) from None
-    with progress_bar("CompuCell3D") as (progress, _):
-        report = verify_project(project, steps=mcs, flips=flips, exact=exact, seed=seed, progress=progress)
+    with progress("CompuCell3D") as bar:
+        report = verify_project(project, steps=mcs, flips=flips, exact=exact, seed=seed, progress=bar)
     if as_json:
         print(json.dumps(report))
     else:
@@ -132,35 +130,3 @@ def verify(
         Console().print(table)
     if not report["ok"]:
         raise typer.Exit(1)
-
-
-def type_pairs(given: list[str]) -> dict[str, str]:
-    """`Condensing=A` as a mapping; several in one option are parted by commas."""
-    pairs = {}
-    for pair in (pair for option in given for pair in option.split(",")):
-        theirs, equals, ours = (part.strip() for part in pair.partition("="))
-        if not (theirs and equals and ours):
-            raise UserError(f"--types {pair!r} was not understood: write THEIRS=MODEL'S, as in --types Wall=medium.")
-        pairs[theirs] = ours
-    return pairs
-
-
-@contextmanager
-def progress_bar(title: str) -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
-    """A bar on standard error, and a way to write lines above it."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bar = Progress(*columns, TimeElapsedColumn(), console=console)
-    task = bar.add_task(title, total=None)
-
-    def progress(done: int, total: int) -> None:
-        bar.start()  # only now: what is refused before the host runs is one sentence and no bar
-        bar.update(task, completed=done, total=total)
-
-    try:
-        yield progress, lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True)
-    finally:
-        bar.stop()

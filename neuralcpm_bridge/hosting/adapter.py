@@ -7,24 +7,27 @@ its callbacks. It raises only from these three, never from a callback, and saves
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralcpm_bridge.artifact import load_artifact
-from neuralcpm_bridge.conventions import neural_scale
-from neuralcpm_bridge.errors import UserError
-
+from ..artifact import Artifact, load_artifact
+from ..conventions import Target, neural_scale
+from ..delta import Part
+from ..errors import UserError
 from .callbacks import Callbacks
-from .facts import AMPLITUDES, Facts
-from .lattice import HostLattice, rescue
-from .mapping import Term, check_fit, map_types
-from .mirror import Consistency, HostCell, Mirror
+from .facts import AMPLITUDES, Facts, HostCell, amplitudes_of
+from .lattices import HostLattice, rescue
+from .mapping import map_types
+from .mirror import Consistency, Mirror
 from .tables import PREFIX, Progress, mapping_table, parameter_table, say
+
+Parameter = tuple[str, str, str]
+"""Name, learned and own value of a number, as text."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Settings:
     model: str
     types: Mapping[str, str] | None = None
     weight: float = 1.0
-    term: Term = "neural"
+    part: Part = "neural"
     extinction: bool = False
     check_every: int = 1000
     log_every: int = 100
@@ -50,14 +53,24 @@ class Settings:
 class Host(Protocol):
     """What a host tells about itself."""
 
+    target: Target
+
     def facts(self) -> Facts: ...
 
-    def shape(self) -> tuple[int, int]:
-        """Rows (y) and columns (x) at this moment."""
+    def check(self, artifact: Artifact, part: Part) -> None:
+        """Refuse a model or part that does not fit."""
+        ...
+
+    def parameters(self, artifact: Artifact, type_of: Mapping[int, int], temperature: float) -> list[Parameter]:
+        """Names and values of the model's own terms in the host's words and units, beside the project's."""
+        ...
+
+    def shape(self) -> tuple[int, ...]:
+        """[planes (z),] rows (y) and columns (x) at this moment."""
         ...
 
     def ids(self) -> NDArray[np.int64]:
-        """The cell id of every site, `[H, W]`."""
+        """The cell id of every site, `[H, W]` or `[D, H, W]`."""
         ...
 
     def cells(self) -> list[HostCell]: ...
@@ -72,8 +85,12 @@ class Host(Protocol):
 
     def output_folder(self) -> Path: ...
 
-    def wrappers(self) -> tuple[Any, Any]:
-        """The objects from which the energy and the change callback read their arguments."""
+    def callbacks(self) -> Callbacks:
+        """What the host will call."""
+        ...
+
+    def writers(self, found: HostLattice, type_names: Mapping[int, str]) -> Mapping[str, Callable[[Path], None]]:
+        """How the host itself stores a lattice: file endings and what writes them."""
         ...
 
 
@@ -85,32 +102,32 @@ class LearnedTerm:
         self.weight = settings.weight
         self.others_follow = False
         """Whether other code may change cells between `before_step` and the step itself."""
-        self.stale = False
-        """Whether the lattice may have changed without a word."""
+        self.stale = True
+        """Whether the lattice has not been loaded yet, or may have changed without a word."""
         self.last_check: Consistency | None = None
         self._mcs = -1
-        self._shape = (0, 0)
         self._since = time.perf_counter()
 
-    def begin(self) -> Callbacks:
-        """Load and check everything, say how the project was taken. The callbacks are to be registered."""
+    def begin(self) -> None:
+        """Load and check everything, say how the project was taken. Then the callbacks are to be registered."""
+        settings = self.settings
         try:
             self.facts = self.host.facts()
-            self.artifact = load_artifact(find_model(self.settings.model, self.host.project_folder()))
-            self._check()
+            self.artifact = load_artifact(find_model(settings.model, self.host.project_folder()))
+            self.host.check(self.artifact, settings.part)
+            self.type_of = map_types(self.facts.type_names, self.artifact.metadata.types, settings.types)
         except BaseException as error:
             self._give_up(error)
         self.mirror = Mirror(
             self.artifact,
             self.facts.type_names,
             self.type_of,
-            term=self.settings.term,
-            forbid_extinction=self.settings.extinction,
+            part=settings.part,
+            forbid_extinction=settings.extinction,
         )
-        self.callbacks = Callbacks(*self.host.wrappers(), self.mirror.index_of)
+        self.callbacks = self.host.callbacks()
         self.callbacks.before_next = self._catch_up
         self._introduce()
-        return self.callbacks
 
     def before_step(self, mcs: int, weight: float | None = None) -> None:
         """Follow what happened since the last step, then let the host ask."""
@@ -127,7 +144,7 @@ class LearnedTerm:
         """The run is over: a last comparison and log line."""
         try:
             self._raise_kept()
-            if self.mirror.backend is not None:
+            if self.mirror.lattice is not None:
                 self._follow()
                 self._log(self._mcs, self._compare())
         except BaseException as error:
@@ -136,64 +153,57 @@ class LearnedTerm:
     # -- following the host ----------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        cells = self.host.cells()
-        written = self.callbacks.written
-        loaded = self.mirror.backend is not None and not self.stale and self.host.shape() == self._shape
-        if not (loaded and self.mirror.refresh(cells, written)):
-            self.mirror.load(self.host.ids(), cells)
-            self._shape = self.host.shape()
+        cells, written = self.host.cells(), self.callbacks.written
+        lattice = replace(self.facts.lattice, shape=self.host.shape())
+        if self.stale or lattice != self.mirror.lattice or not self.mirror.follow(cells, written):
+            self.mirror.load(lattice, self.host.ids(), cells)
             self.stale = False
         written.clear()
         self._set_factors(cells)
-        self.callbacks.serve(*self.mirror.calls())
+        self._serve()
+
+    def _serve(self) -> None:
+        assert self.mirror.lattice is not None
+        self.callbacks.serve(*self.mirror.calls(), self.mirror.lattice.shape)
 
     def _catch_up(self) -> None:
         """Before the first ΔH of a step, and after anyone has written the lattice."""
         if self.callbacks.written or self.others_follow:
             self._follow()
 
-    def _set_factors(self, cells: list[HostCell]) -> None:
+    def _set_factors(self, cells: Sequence[HostCell]) -> None:
         """The model's ΔH in the host's units: times its amplitude over the temperature of training."""
-        meta, callbacks = self.artifact.metadata, self.callbacks
-        temperature, by_type = self.host.temperature(), self.host.type_amplitudes()
-        if not by_type and all(cell.amplitude < 0 for cell in cells):
+        meta, callbacks, temperature = self.artifact.metadata, self.callbacks, self.host.temperature()
+        amplitudes = amplitudes_of(cells, self.host.type_amplitudes(), temperature)
+        if amplitudes is None:
             callbacks.factor, callbacks.factors = self.weight * neural_scale(meta, temperature), None
             return
-        scales = {
-            cell.id: neural_scale(meta, cell.amplitude if cell.amplitude >= 0 else by_type.get(cell.type, temperature))
-            for cell in cells
-        }
         callbacks.factor = self.weight
+        scales = {cell: neural_scale(meta, amplitude) for cell, amplitude in amplitudes.items()}
         callbacks.factors = scales, AMPLITUDES[self.facts.amplitude_function]
 
     # -- saying what is going on -----------------------------------------------------------------------------
 
-    def _check(self) -> None:
-        check_fit(self.facts, self.artifact, self.settings.term)
-        self.type_of = map_types(self.facts, self.artifact, self.settings.types)
-        if self.settings.term == "neural" and self.artifact.metadata.neural is None and not self.settings.extinction:
-            say(f"{PREFIX}: the model has no neural part, so term 'neural' adds nothing.")
-
     def _introduce(self) -> None:
-        temperature = self.host.temperature()
-        amplitudes = self.host.type_amplitudes()
-        say(
-            f"\n{PREFIX}: {self.artifact.path}\n"
-            + mapping_table(
-                self.facts,
-                self.artifact,
-                self.type_of,
-                term=self.settings.term,
-                weight=self.weight,
-                extinction=self.settings.extinction,
-                temperature=temperature,
-                by_cell=bool(amplitudes) or any(cell.amplitude >= 0 for cell in self.host.cells()),
-            )
+        part, temperature = self.settings.part, self.host.temperature()
+        if part == "neural" and self.artifact.metadata.neural is None and not self.settings.extinction:
+            say(f"{PREFIX}: the model has no neural part, so term 'neural' adds nothing.")
+        amplitudes = amplitudes_of(self.host.cells(), self.host.type_amplitudes(), temperature)
+        table = mapping_table(
+            self.facts,
+            self.artifact,
+            self.type_of,
+            self.host.target,
+            part=part,
+            weight=self.weight,
+            extinction=self.settings.extinction,
+            temperature=temperature,
+            by_cell=amplitudes is not None,
         )
-        if self.settings.term == "neural":
-            table = parameter_table(self.facts, self.artifact, self.type_of, temperature)
-            if table:
-                say(f"\nThe closure was trained beside its own contact and volume terms:\n{table}\n")
+        say(f"\n{PREFIX}: {self.artifact.path}\n{table}")
+        own = self.host.parameters(self.artifact, self.type_of, temperature) if part == "neural" else []
+        if own:
+            say(f"\nThe closure was trained beside its own terms:\n{parameter_table(own)}\n")
 
     def _report(self, mcs: int) -> None:
         check = self._compare() if _due(mcs, self.settings.check_every) else None
@@ -207,14 +217,14 @@ class LearnedTerm:
                 f"The model's energy was {check.drift:.3g} off what it is from scratch ({check.energy.total:.6g}), "
                 "more than rounding explains: its weights are out of range, or this is a fault to report."
             )
-        self.callbacks.serve(*self.mirror.calls())
+        self._serve()
         return check
 
     def _log(self, mcs: int, check: Consistency | None) -> None:
         tally, now = self.callbacks.tally, time.perf_counter()
-        energy = self.mirror.opened().energy().neural
-        progress = Progress(mcs, tally.calls, tally.accepted, tally.seconds, now - self._since, energy, check)
-        say(progress.line())
+        energy, passed = self.mirror.energy().neural, now - self._since
+        host = self.host.target.host
+        say(Progress(mcs, tally.calls, tally.accepted, tally.seconds, passed, energy, check, host).line())
         tally.clear()
         self._since = now
 
@@ -237,12 +247,10 @@ class LearnedTerm:
     def _saved(self, reason: str) -> list[Path]:
         try:
             facts = getattr(self, "facts", None) or self.host.facts()
-            if facts.depth != 1:
-                return []
-            types = {cell.id: cell.type for cell in self.host.cells()}
-            boundary = "periodic" if all(facts.periodic) else "free"
-            lattice = HostLattice(self.host.ids(), types, self._mcs)
-            return rescue(lattice, facts.type_names, boundary, self.host.output_folder(), reason)
+            found = HostLattice(self.host.ids(), {cell.id: cell.type for cell in self.host.cells()}, self._mcs)
+            provenance = {"host": self.host.target.host, "rescued_because": reason}
+            writers = self.host.writers(found, facts.type_names)
+            return rescue(found, facts.type_names, facts.lattice, self.host.output_folder(), provenance, writers)
         except Exception as failure:  # the first error matters more than that its lattice could not be saved
             say(f"{PREFIX}: the lattice could not be saved ({failure}).")
             return []

@@ -1,4 +1,4 @@
-"""Small changes to a CC3DML text that leave every other character as the user wrote it."""
+"""A user's CC3DML: reading it safely, and small changes that leave every other character as it was."""
 
 from __future__ import annotations
 
@@ -98,6 +98,19 @@ def line_style(text: str, place: int) -> tuple[str, str]:
 def without_comments(text: str) -> str:
     """The text with comments blanked out, every character in its place."""
     return re.sub(r"<!--.*?-->", lambda found: re.sub(r"[^\r\n]", " ", found.group()), text, flags=re.DOTALL)
+
+
+def number(text: str, what: str) -> float:
+    """A number in a file, or a sentence about what stands in its place."""
+    try:
+        return float(text)
+    except ValueError:
+        found = text.strip()
+        raise UserError(f"{what} in the project's CC3DML is {found!r}, but a number is needed: correct it.") from None
+
+
+def leaf(parent: etree._Element, tag: str, text: str) -> None:
+    etree.SubElement(parent, tag).text = text
 
 
 def _indented(element: etree._Element, indent: str, line_end: str) -> str:
