@@ -12,17 +12,16 @@ from pathlib import Path
 from lxml import etree
 
 from neuralcpm_bridge.artifact import Artifact, Metadata
-from neuralcpm_bridge.conventions import SymbolicValues, neural_scale, symbolic_values
+from neuralcpm_bridge.conventions import HostValues, host_notes, neural_scale, symbolic_values
+from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.mapping import UNMAPPED, map_types
 
-from .checker import require_learnable, require_sound
-from .document import Edit, Element, element_text
-from .model import TARGET, number_text, volume_function_elements
-from .new import learned_attributes, native_terms
-from .reader import ELEMENT, CellTypeEntry, ModelFile, read_model
-
-FUNCTIONS = ("volume_energy", "volume_strength")
-"""Symbols that an injected volume function defines in a CellType."""
+from .check import check_fit, require_sound
+from .document import Edit, element_text
+from .elements import VOLUME_SYMBOLS, constraints, contacts, number_text, surface_order
+from .new import learned_attributes, needs_plugin
+from .reader import ELEMENT, TARGET, CellTypeEntry, ModelFile, read_model
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def inject(
     artifact: Artifact,
     *,
     types: dict[str, str] | None = None,
-    term: str | None = None,
+    part: Part | None = None,
     weight: float | None = None,
     library: str | None = None,
     distilled: bool = False,
@@ -48,23 +47,18 @@ def inject(
     `types` maps Morpheus' type names to the model's; types of equal names need no entry. `weight` scales the energy;
     by default so that it does at the user's temperature what it did at that of training.
     """
+    meta = artifact.metadata
+    chosen = part or ("neural" if meta.neural else "full")
     model = read_model(path)
     require_sound(model, learned=False)
-    require_learnable(model)
-    meta = artifact.metadata
-    if model.boundary != meta.boundary:
-        raise UserError(
-            f"{path} has {model.boundary or 'mixed'} boundaries, but the learned model was trained with "
-            f"{meta.boundary} ones: change BoundaryConditions or use another model."
-        )
+    check_fit(model, artifact, "full" if distilled else chosen)
     matched = match_types(model, meta, types or {})
     scale = weight if weight is not None else _scale(model, meta)
     if distilled:
         return _inject_native(model, meta, matched, scale)
-    attributes = learned_attributes(artifact, matched, term or ("neural" if meta.neural else "full"), scale, library)
-    if attributes["term"] == "neural" and meta.neural is None:
+    if chosen == "neural" and meta.neural is None:
         raise UserError(f"The model ({meta.architecture}) has no network: inject it with --term full or --distilled.")
-    element = element_text(ELEMENT, attributes)
+    element = element_text(ELEMENT, learned_attributes(artifact, matched, chosen, scale, library))
     edits = [edit for entry in model.cell_types for edit in _placed(model, entry, element)]
     note = f"energies weighted by {scale:g} (temperature {model.temperature} here, {meta.temperature:g} in training)"
     return Injected(model.document.edited(edits), (note,))
@@ -73,22 +67,15 @@ def inject(
 def match_types(model: ModelFile, meta: Metadata, given: dict[str, str]) -> dict[str, str]:
     """The model's type of every cell type of the file; nothing is guessed."""
     names = [entry.name for entry in model.cell_types]
-    known = ", ".join(meta.types)
-    for mine, learned in given.items():
-        if mine not in names:
-            raise UserError(f"{model.path} has no cell type {mine!r}: map one of {', '.join(names)}.")
-        if learned not in meta.types:
-            raise UserError(f"The learned model has no type {learned!r}: map {mine} to one of {known}.")
-    matched = {}
-    for name in names:
-        learned = given.get(name, name)
-        if learned not in meta.types:
+    mapped = map_types(dict(enumerate([model.medium, *names])), meta.types, given)
+    for name, number in zip(names, list(mapped.values())[1:], strict=True):
+        if number == UNMAPPED:
             raise UserError(
-                f"The cell type {name!r} of {model.path} is not one of the learned model ({known}): say which it is, "
-                f"for example --types {name}={meta.types[-1]} (={meta.types[0]}: the model does not see such cells)."
+                f"The cell type {name!r} of {model.path} is not one of the learned model ({', '.join(meta.types)}): "
+                f"say which it is, for example --types {name}={meta.types[-1]} (={meta.types[0]}: the model does not "
+                "see such cells)."
             )
-        matched[name] = learned
-    return matched
+    return {name: meta.types[number] for name, number in zip(names, list(mapped.values())[1:], strict=True)}
 
 
 def _scale(model: ModelFile, meta: Metadata) -> float:
@@ -115,8 +102,8 @@ def _placed(model: ModelFile, entry: CellTypeEntry, element: str) -> Iterator[Ed
 
 
 def _inject_native(model: ModelFile, meta: Metadata, matched: dict[str, str], scale: float) -> Injected:
-    """Contacts, volumes and surfaces replaced by the distilled ones."""
-    if meta.neural is not None or not native_terms(meta):
+    """Contacts and constraints replaced by the distilled ones."""
+    if needs_plugin(meta):
         raise UserError(
             f"The model ({meta.architecture}) holds more than Morpheus' own elements can carry: distil it first "
             "(neuralcpm distill MODEL --data DATA -o distilled.onnx)."
@@ -128,84 +115,70 @@ def _inject_native(model: ModelFile, meta: Metadata, matched: dict[str, str], sc
             f"one of {', '.join(meta.types[1:])}."
         )
     values = symbolic_values(meta, TARGET, energy_scale=scale)
-    number = {name: meta.types.index(learned) for name, learned in matched.items()} | {model.medium: 0}
+    order = surface_order(values, meta.geometry)
+    numbers = {model.medium: 0} | {name: meta.types.index(learned) for name, learned in matched.items()}
     edits = [
-        *_contacts(model, values, number),
-        *(edit for entry in model.cell_types for edit in _constraints(model, meta, values, entry, number[entry.name])),
+        *_contacts(model, values, numbers),
+        *(edit for entry in model.cell_types for edit in _constraints(model, values, entry, numbers[entry.name])),
         *(model.document.removal(element) for entry in model.types for element in entry.learned),
-        *_surface_convention(model),
+        *_surface_convention(model, order),
     ]
-    notes = (
+    notes = [
         f"energies scaled by {scale:g} (temperature {model.temperature} here, {meta.temperature:g} in training)",
-        "contacts and constraints of all cell types replaced; ShapeSurface set to order 2 without scaling, in which "
-        "they are meant",
-    )
-    return Injected(model.document.edited(edits), notes)
+        f"contacts and constraints of all cell types replaced; ShapeSurface set to order {order} without scaling, in "
+        "which they are meant",
+    ]
+    if not all(model.lattice.periodic):
+        notes.append("cells at a free border touch what your model has there, which training did not charge")
+    return Injected(model.document.edited(edits), (*notes, *host_notes(meta, TARGET)))
 
 
-def _contacts(model: ModelFile, values: SymbolicValues, number: dict[str, int]) -> Iterator[Edit]:
+def _contacts(model: ModelFile, values: HostValues, numbers: dict[str, int]) -> Iterator[Edit]:
     present = {frozenset((c.type1, c.type2)): c.element for c in model.contacts}
-    names = [model.medium, *(entry.name for entry in model.cell_types)]
     missing = []
-    for position, first in enumerate(names):
-        for second in names[max(position, 1) :]:
-            energy = number_text(float(values.contact[number[first], number[second]]))
-            element = present.get(frozenset((first, second)))
-            if element is not None:
-                yield model.document.attribute_edit(element, "value", energy)
-            else:
-                attributes = {"type1": first, "type2": second, "value": energy}
-                missing.append(element_text("Contact", attributes))
+    for first, second, energy in contacts(values, numbers):
+        element = present.get(frozenset((first, second)))
+        if element is not None:
+            yield model.document.attribute_edit(element, "value", number_text(energy))
+        else:
+            attributes = {"type1": first, "type2": second, "value": number_text(energy)}
+            missing.append(element_text("Contact", attributes))
     interaction = model.root.find("CPM/Interaction")
     assert interaction is not None  # the checker has seen to it
     if missing:
         yield model.document.append_edit(interaction, missing)
 
 
-def _constraints(
-    model: ModelFile, meta: Metadata, values: SymbolicValues, entry: CellTypeEntry, number: int
-) -> Iterator[Edit]:
-    assert meta.symbolic is not None
+def _constraints(model: ModelFile, values: HostValues, entry: CellTypeEntry, number: int) -> Iterator[Edit]:
+    """Elements of the distilled terms, each in place of the one it stands for, the others behind all that is there."""
     document = model.document
-    for function in entry.element.all("Function"):
-        if function.attributes.get("symbol") in FUNCTIONS:
-            yield document.removal(function)
-    added: list[str] = []
-    if values.volume_function is not None:
-        if entry.volume is not None:
-            yield document.removal(entry.volume)
-        added += [
-            etree.tostring(element, encoding="unicode")
-            for element in volume_function_elements(values.volume_function, number)
-        ]
-    elif "volume" in meta.symbolic.terms:
-        target, strength = values.target_volume[number], values.strength[number]
-        yield from _set_constraint(model, entry.volume, "VolumeConstraint", target, strength, added)
-    if "surface" in meta.symbolic.terms:
-        target, strength = values.target_surface[number], values.surface_strength[number]
-        yield from _set_constraint(model, entry.surface, "SurfaceConstraint", target, strength, added, mode="surface")
+    present = {_role(child.tag, child.attributes.get("symbol", "")): child for child in entry.element.children}
+    added = []
+    for element in constraints(values, number):
+        text = etree.tostring(element, encoding="unicode")
+        taken = present.pop(_role(str(element.tag), element.get("symbol", "")), None)
+        if taken is None:
+            added.append(text)
+        else:
+            yield Edit(taken.start, taken.end, text)
+    yield from (
+        document.removal(present[role]) for symbol in VOLUME_SYMBOLS if (role := ("Function", symbol)) in present
+    )
     if added:
         yield document.append_edit(entry.element, added)
 
 
-def _set_constraint(
-    model: ModelFile, present: Element | None, tag: str, target: float, strength: float, added: list[str], **more: str
-) -> Iterator[Edit]:
-    """Replaces a constraint, or leaves its text in `added`."""
-    attributes = {**more, "target": number_text(float(target)), "strength": number_text(float(strength))}
-    text = element_text(tag, attributes)
-    if present is not None:
-        yield Edit(present.start, present.end, text)
-    else:
-        added.append(text)
+def _role(tag: str, symbol: str) -> tuple[str, str]:
+    """What an element is in its CellType: functions go by their symbols, constraints are there once."""
+    return tag, symbol if tag == "Function" else ""
 
 
-def _surface_convention(model: ModelFile) -> Iterator[Edit]:
+def _surface_convention(model: ModelFile, order: int) -> Iterator[Edit]:
     surface = model.root.find("CPM/ShapeSurface")
     neighbourhood = model.root.find("CPM/ShapeSurface/Neighborhood")
     assert surface is not None  # the checker has seen to it
     assert neighbourhood is not None
     yield model.document.attribute_edit(surface, "scaling", "none")
-    if model.surface_neighbourhood != f"order {TARGET.neighbor_order}":
-        order = f"<Neighborhood><Order>{TARGET.neighbor_order}</Order></Neighborhood>"
-        yield Edit(neighbourhood.start, neighbourhood.end, order)
+    found = model.surface_neighbourhood
+    if found is None or found.order(model.lattice.geometry) != order:
+        yield Edit(neighbourhood.start, neighbourhood.end, f"<Neighborhood><Order>{order}</Order></Neighborhood>")

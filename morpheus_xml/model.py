@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from lxml import etree
 
-from neuralcpm_bridge.conventions import TARGETS, Boundary, VolumeFunction
+from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.lattice import Lattice, size_text
 from neuralcpm_bridge.metrics.geometry import unwrapped
 from neuralcpm_bridge.state import CellState
 
-from .reader import ELEMENT
+from .elements import number_text
+from .reader import AXES, ELEMENT, TARGET
 
 Stepper = Literal["edgelist", "random"]
-TARGET = TARGETS["morpheus"]
 VERSION = "4"
 BORDER = "border"
-"""The second medium that surrounds a lattice with free boundaries."""
-SIDES = ("-x", "x", "-y", "y")
+"""The second medium that surrounds a lattice with a free boundary."""
+NARROWEST = 6
+"""Sites along a periodic axis: Morpheus keeps copies of three at either end and tells one of the two ends only."""
 LARGEST_SHORT = 2**15 - 1
 """Cell ids above this do not fit into the 16-bit images Morpheus writes."""
 
@@ -28,15 +31,17 @@ LARGEST_SHORT = 2**15 - 1
 class MorpheusModel:
     """A model under construction: types first, then what belongs to them, then cells and output, then `write`.
 
-    Energies and temperature are Morpheus' (conventions.TARGETS); rows are y, columns are x.
+    Energies and temperature are Morpheus' (conventions.TARGETS); columns are x, rows y, planes z, and the axes of
+    hexagonal lattices are Morpheus' own skewed ones. `surface_order`: the neighbourhood in which contacts and surfaces
+    are meant; copies are made from all neighbours around a site.
     """
 
     def __init__(
         self,
         title: str,
-        lattice: tuple[int, int],
+        lattice: Lattice,
         *,
-        boundary: Boundary = "periodic",
+        surface_order: int | None = None,
         temperature: float = 1.0,
         steps: float = 1000,
         seed: int = 0,
@@ -44,7 +49,8 @@ class MorpheusModel:
         medium: str = "medium",
         details: str = "",
     ) -> None:
-        self.lattice, self.boundary, self.medium = lattice, boundary, medium
+        _check_width(lattice)
+        self.lattice, self.medium = lattice, medium
         self.root = etree.Element("MorpheusModel", version=VERSION)
         description = _add(self.root, "Description")
         _add(description, "Title").text = title
@@ -54,35 +60,34 @@ class MorpheusModel:
         self._types: dict[str, etree._Element] = {}
         self._cell_types = _add(self.root, "CellTypes")
         self._add_medium(medium)
-        if boundary == "free":
+        if self.has_border:
             # Frozen, lest it be copied into the lattice, where its contacts would cost nothing.
             _add(_add(self._add_medium(BORDER), "FreezeMotion"), "Condition").text = "1"
-        self._add_sampler(temperature, stepper)
+        self._add_sampler(temperature, stepper, surface_order or lattice.geometry.moore_order)
         self._populations = _add(self.root, "CellPopulations")
-        if boundary == "free":
-            for side in SIDES:
+        for axis in self._axes("free"):
+            for side in (f"-{axis}", axis):
                 _add(self._populations, "BoundaryValue", boundary=side, value=BORDER)
         self._analysis = _add(self.root, "Analysis")
 
+    @property
+    def has_border(self) -> bool:
+        return not all(self.lattice.periodic)
+
+    @property
+    def first_id(self) -> int:
+        """What Morpheus adds to the number of every cell: the border is a cell of its own, numbered 1."""
+        return int(self.has_border)
+
     # -- parts ---------------------------------------------------------------------------------------------------
 
-    def add_type(self, name: str) -> None:
+    def add_type(self, name: str, elements: Iterable[etree._Element] = ()) -> None:
+        """A cell type with what stands in it."""
         self._types[name] = _add(self._cell_types, "CellType", {"class": "biological"}, name=name)
+        self._types[name].extend(elements)
 
     def add_contact(self, first: str, second: str, energy: float) -> None:
         _add(self._interaction, "Contact", type1=first, type2=second, value=number_text(energy))
-
-    def add_volume_constraint(self, name: str, target: float, strength: float) -> None:
-        _add(self._types[name], "VolumeConstraint", target=number_text(target), strength=number_text(strength))
-
-    def add_volume_function(self, name: str, function: VolumeFunction, number: int) -> None:
-        """Any energy f(V) of a type (`number` in the function), exactly: strength and target that depend on V."""
-        for element in volume_function_elements(function, number):
-            self._types[name].append(element)
-
-    def add_surface_constraint(self, name: str, target: float, strength: float) -> None:
-        values = {"target": number_text(target), "strength": number_text(strength)}
-        _add(self._types[name], "SurfaceConstraint", values, mode="surface")
 
     def add_learned_term(self, attributes: dict[str, str]) -> None:
         """The plugin's element, the same in every type."""
@@ -91,20 +96,14 @@ class MorpheusModel:
 
     def add_cells(self, state: CellState, names: tuple[str, ...]) -> None:
         """The cells of a state, node by node; `names` of the types in the state's order."""
-        first = 0 if self.boundary == "periodic" else 1  # the border is a cell of its own, numbered 1
-        ids, coordinates = unwrapped(state, self.boundary == "periodic")
-        nodes = coordinates.astype(np.int64)
-        order = np.argsort(ids, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(ids[order])) + 1)
-        cells = {int(ids[part[0]]): nodes[part] for part in parts if part.size}
+        cells = dict(_nodes(state))
         for number, name in enumerate(names):
             members = [cell for cell in cells if state.types[cell] == number]
             if number == 0 or not members:
                 continue
             population = _add(self._populations, "Population", type=name, size="0")
             for cell in members:
-                text = ";".join(f"{x} {y} 0" for y, x in cells[cell])
-                _add(_add(population, "Cell", id=str(cell + first)), "Nodes").text = text
+                _add(_add(population, "Cell", id=str(cell + self.first_id)), "Nodes").text = cells[cell]
 
     def add_snapshots(self, every: float, largest_id: int = LARGEST_SHORT) -> None:
         """Cell ids and types as TIFF pages, every so many Monte Carlo steps, the first state included."""
@@ -112,7 +111,7 @@ class MorpheusModel:
             self._analysis,
             "TiffPlotter",
             {"time-step": number_text(every), "OME-header": "false"},
-            format="16bit" if largest_id <= LARGEST_SHORT else "32bit",
+            format="16bit" if largest_id + self.first_id <= LARGEST_SHORT else "32bit",
             compression="false",
             timelapse="true",
         )
@@ -129,16 +128,23 @@ class MorpheusModel:
 
     # -- frame ---------------------------------------------------------------------------------------------------
 
+    def _axes(self, boundary: str) -> list[str]:
+        """Morpheus' names of the axes with a boundary, x first."""
+        each = zip(AXES[-self.lattice.dimension :], self.lattice.boundary, strict=True)
+        return [axis for axis, found in each if found == boundary][::-1]
+
     def _add_space(self) -> None:
         space = _add(self.root, "Space")
-        lattice = _add(space, "Lattice", {"class": "square"})
-        height, width = self.lattice
-        _add(lattice, "Size", symbol="size", value=f"{width}, {height}, 0")
+        lattice = _add(space, "Lattice", {"class": self.lattice.geometry.name})
+        sizes = [*self.lattice.shape[::-1], 0][:3]
+        _add(lattice, "Size", symbol="size", value=", ".join(map(str, sizes)))
         conditions = _add(lattice, "BoundaryConditions")
-        for side in SIDES:
-            if self.boundary == "free" or not side.startswith("-"):
-                _add(conditions, "Condition", boundary=side, type=TARGET.boundary_words[self.boundary])
-        _add_neighbourhood(lattice)
+        for axis in self._axes("periodic"):
+            _add(conditions, "Condition", boundary=axis, type=TARGET.boundary_words["periodic"])
+        for axis in self._axes("free"):
+            for side in (f"-{axis}", axis):
+                _add(conditions, "Condition", boundary=side, type=TARGET.boundary_words["free"])
+        _add_neighbourhood(lattice, self.lattice.geometry.moore_order)
         _add(space, "SpaceSymbol", symbol="space")
 
     def _add_time(self, steps: float, seed: int) -> None:
@@ -151,51 +157,39 @@ class MorpheusModel:
     def _add_medium(self, name: str) -> etree._Element:
         return _add(self._cell_types, "CellType", {"class": "medium"}, name=name)
 
-    def _add_sampler(self, temperature: float, stepper: Stepper) -> None:
+    def _add_sampler(self, temperature: float, stepper: Stepper, surface_order: int) -> None:
         cpm = _add(self.root, "CPM")
         self._interaction = _add(cpm, "Interaction", default="0")
         sampler = _add(cpm, "MonteCarloSampler", stepper=stepper)
         _add(sampler, "MCSDuration", value="1")
-        _add_neighbourhood(sampler)
+        _add_neighbourhood(sampler, self.lattice.geometry.moore_order)
         _add(sampler, "MetropolisKinetics", temperature=number_text(temperature))
-        _add_neighbourhood(_add(cpm, "ShapeSurface", scaling="none"))
+        _add_neighbourhood(_add(cpm, "ShapeSurface", scaling="none"), surface_order)
 
 
-def volume_function_elements(function: VolumeFunction, number: int) -> list[etree._Element]:
-    """A function f(V) and the VolumeConstraint that has it as its energy, for one CellType.
+def _check_width(lattice: Lattice) -> None:
+    narrow = [size for size, wraps in zip(lattice.shape, lattice.periodic, strict=True) if wraps and size < NARROWEST]
+    if narrow:
+        raise UserError(
+            f"The lattice of {size_text(lattice.shape)} sites has a periodic axis of {narrow[0]}, but Morpheus follows "
+            f"its borders from {NARROWEST} sites on only: use a larger lattice."
+        )
 
-    Morpheus charges s·[(V' − t)² − (V − t)²] for V' = V ± 1. With s = ½[f(V+1) + f(V−1) − 2f(V)] and
-    t = V − [f(V+1) − f(V−1)]/(4s) that is f(V') − f(V) both ways.
-    """
-    center, low, high = (number_text(float(part[number])) for part in (function.center, function.low, function.high))
-    c1, c2, c3, c4 = (f"({number_text(value)})" for value in function.coefficients[number])
-    inside = f"min(max(v,{low}),{high})"
-    x, beyond = f"({inside}-{center})", f"(v-{inside})"
-    polynomial = f"{x}*({c1}+{x}*({c2}+{x}*({c3}+{x}*{c4})))"
-    slope = f"({c1}+{x}*(2*{c2}+{x}*(3*{c3}+{x}*4*{c4})))"
-    stiffness = number_text(float(function.stiffness[number]))
-    energy = etree.Element("Function", symbol="volume_energy", name="learned energy of the volume v")
-    _add(energy, "Parameter", symbol="v")
-    _add(energy, "Expression").text = f"{polynomial}+{beyond}*({slope}+{stiffness}*{beyond})"
-    up, here, down = (f"volume_energy(cell.volume{shift})" for shift in ("+1", "", "-1"))
-    curvature = etree.Element("Function", symbol="volume_strength", name="half the curvature of that energy")
-    # A vanishing curvature has no target; 1e-9 changes the energy by as much.
-    bare = f"0.5*({up}+{down}-2*{here})"
-    _add(curvature, "Expression").text = f"if(abs({bare})<1e-9,1e-9,{bare})"
-    constraint = etree.Element(
-        "VolumeConstraint", strength="volume_strength", target=f"cell.volume-({up}-{down})/(4*volume_strength)"
-    )
-    return [energy, curvature, constraint]
+
+def _nodes(state: CellState) -> Iterator[tuple[int, str]]:
+    """Every cell with its nodes `x y z;…`, on from where it begins, across periodic borders."""
+    ids, coordinates = unwrapped(state)
+    places = np.zeros((ids.size, 3), dtype=np.int64)
+    places[:, : state.lattice.dimension] = coordinates[:, ::-1]
+    order = np.argsort(ids, kind="stable")
+    for members in np.split(order, np.flatnonzero(np.diff(ids[order])) + 1):
+        if members.size:
+            yield int(ids[members[0]]), ";".join(f"{x} {y} {z}" for x, y, z in places[members])
 
 
 def _add(parent: etree._Element, tag: str, attributes: dict[str, str] | None = None, **more: str) -> etree._Element:
     return etree.SubElement(parent, tag, {**(attributes or {}), **more})
 
 
-def _add_neighbourhood(parent: etree._Element) -> None:
-    _add(_add(parent, "Neighborhood"), "Order").text = str(TARGET.neighbor_order)
-
-
-def number_text(value: float) -> str:
-    """The shortest text that reads back as the same double."""
-    return repr(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
+def _add_neighbourhood(parent: etree._Element, order: int) -> None:
+    _add(_add(parent, "Neighborhood"), "Order").text = str(order)

@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from neuralcpm_bridge import __version__
 from neuralcpm_bridge.artifact import Artifact, Metadata
 from neuralcpm_bridge.conventions import symbolic_values, uncarried_terms
+from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.state import CellState
 
-from .model import BORDER, TARGET, MorpheusModel, Stepper
+from .elements import constraints, contacts, surface_order
+from .model import BORDER, MorpheusModel, Stepper
+from .reader import TARGET
 
 
 @dataclass(frozen=True)
@@ -26,17 +29,18 @@ class RunPlan:
 
 
 def new_model(artifact: Artifact, state: CellState, plan: RunPlan, library: str | None = None) -> MorpheusModel:
-    """Contacts, volumes and surfaces as Morpheus' own elements, exactly; the network, if any, through the plugin.
+    """The analytic terms as Morpheus' own elements, exactly; the network, if any, through the plugin.
 
-    Terms that Morpheus' elements cannot carry go through the plugin as well, then all of the energy does.
+    Where Morpheus' elements cannot carry one of the terms all of the energy goes through the plugin.
     """
-    artifact.check_state(state)
+    state = artifact.place(state)
     meta = artifact.metadata
     names = type_names(meta)
+    values = symbolic_values(meta, TARGET) if native_terms(meta) else None
     model = MorpheusModel(
         meta.name,
-        state.shape,
-        boundary=meta.boundary,
+        state.lattice,
+        surface_order=surface_order(values, meta.geometry) if values is not None else None,
         temperature=plan.temperature if plan.temperature is not None else meta.temperature,
         steps=plan.steps,
         seed=plan.seed,
@@ -44,18 +48,17 @@ def new_model(artifact: Artifact, state: CellState, plan: RunPlan, library: str 
         medium=names[0],
         details=f"{meta.name} ({meta.architecture}), written by neuralcpm-bridge {__version__}.",
     )
-    for name in names[1:]:
-        model.add_type(name)
-    native = native_terms(meta)
-    if native:
-        add_native_terms(model, meta, names)
-    if meta.neural is not None or not native:
+    for number, name in enumerate(names[1:], start=1):
+        model.add_type(name, constraints(values, number) if values is not None else ())
+    if values is not None:
+        for first, second, energy in contacts(values, {name: number for number, name in enumerate(names)}):
+            model.add_contact(first, second, energy)
+    if needs_plugin(meta):
         types = dict(zip(names[1:], meta.types[1:], strict=True))
-        term = "neural" if meta.symbolic is None or native else "full"
-        model.add_learned_term(learned_attributes(artifact, types, term, 1.0, library))
+        part: Part = "neural" if meta.symbolic is None or values is not None else "full"
+        model.add_learned_term(learned_attributes(artifact, types, part, 1.0, library))
     model.add_cells(state, names)
-    first = 0 if meta.boundary == "periodic" else 1
-    model.add_snapshots(plan.steps / max(plan.snapshots, 1), largest_id=state.types.size + first)
+    model.add_snapshots(plan.steps / max(plan.snapshots, 1), largest_id=state.types.size)
     return model
 
 
@@ -68,25 +71,8 @@ def needs_plugin(meta: Metadata) -> bool:
     return meta.neural is not None or not native_terms(meta)
 
 
-def add_native_terms(model: MorpheusModel, meta: Metadata, names: tuple[str, ...]) -> None:
-    assert meta.symbolic is not None
-    values = symbolic_values(meta, TARGET)
-    for a in range(len(names)):
-        for b in range(max(a, 1), len(names)):
-            model.add_contact(names[a], names[b], float(values.contact[a, b]))
-    for number, name in enumerate(names[1:], start=1):
-        if values.volume_function is not None:
-            model.add_volume_function(name, values.volume_function, number)
-        elif "volume" in meta.symbolic.terms:
-            model.add_volume_constraint(name, float(values.target_volume[number]), float(values.strength[number]))
-        if "surface" in meta.symbolic.terms:
-            model.add_surface_constraint(
-                name, float(values.target_surface[number]), float(values.surface_strength[number])
-            )
-
-
 def learned_attributes(
-    artifact: Artifact, types: dict[str, str], term: str, weight: float, library: str | None
+    artifact: Artifact, types: dict[str, str], part: Part, weight: float, library: str | None
 ) -> dict[str, str]:
     """Attributes of the plugin's element; `types`: Morpheus' name of each cell type and the model's."""
     if not artifact.engine_serves:
@@ -97,7 +83,7 @@ def learned_attributes(
     attributes = {
         "model": str(artifact.path.resolve()),
         "types": ";".join(f"{mine}={learned}" for mine, learned in types.items()),
-        "term": term,
+        "term": part,
         "weight": repr(weight),
     }
     return attributes | ({"library": library} if library else {})

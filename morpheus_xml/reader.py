@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuralcpm_bridge.conventions import TARGETS
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import GEOMETRIES, Boundary, Geometry, Lattice
 
 from .document import Document, Element, parse_model
+
+TARGET = TARGETS["morpheus"]
+AXES = "zyx"
+"""Morpheus' names of an array's axes, as many from the end as the lattice has."""
 
 VERSIONS = ("3", "4")
 """MorpheusML versions whose elements mean what they mean today; Morpheus' own examples are of both."""
 ELEMENT = "NeuralHamiltonian"
+NEARLY = 1e-5
+"""What a site may lie beyond a neighbourhood's distance."""
+OPTIMAL = {"square": 4, "hexagonal": 4, "cubic": 6}
+"""The orders that newer Morpheus calls optimal."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +42,36 @@ class CellTypeEntry:
         return self.element.find("SurfaceConstraint")
 
     @property
+    def length(self) -> Element | None:
+        return self.element.find("LengthConstraint")
+
+    @property
     def learned(self) -> list[Element]:
         return list(self.element.all(ELEMENT))
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """A `<Neighborhood>`: `order 2`, `distance 1.5` or a name, as the file says it."""
+
+    kind: str
+    value: str
+    element: Element
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.value}"
+
+    def order(self, geometry: Geometry) -> int | None:
+        """Its order; None where it is none of those Morpheus and the lattice have in common."""
+        if self.kind == "name":
+            return None
+        if self.value == "optimal":
+            return OPTIMAL[geometry.name]
+        try:
+            order = int(self.value) if self.kind == "order" else geometry.order_within(float(self.value) + NEARLY)
+        except (ValueError, UserError):
+            return None
+        return order if 1 <= order <= TARGET.highest_order[geometry.name] else None
 
 
 @dataclass(frozen=True)
@@ -66,9 +105,9 @@ class ModelFile:
     lattice_class: str
     size: str
     boundaries: dict[str, str]
-    lattice_neighbourhood: str | None
-    sampler_neighbourhood: str | None
-    surface_neighbourhood: str | None
+    lattice_neighbourhood: Neighbourhood | None
+    sampler_neighbourhood: Neighbourhood | None
+    surface_neighbourhood: Neighbourhood | None
     surface_scaling: str
     temperature: str | None
     stepper: str | None
@@ -97,10 +136,27 @@ class ModelFile:
         return next((entry.name for entry in self.types if entry.is_medium), "Medium")
 
     @property
-    def boundary(self) -> str | None:
-        """`periodic`, `free` (no side periodic) or None (some are)."""
-        kinds = {self.boundaries.get(side) == "periodic" for side in ("-x", "x", "-y", "y")}
-        return None if len(kinds) > 1 else "periodic" if kinds.pop() else "free"
+    def lattice(self) -> Lattice:
+        """The lattice in the order of an array's axes, y before x; refused where nothing can be learned on it."""
+        element = self.root.find("Space/Lattice") or self.root
+        where = f"{self.path}, {element.where()}"
+        geometry = GEOMETRIES.get(self.lattice_class)
+        if geometry is None:
+            raise UserError(
+                f"{where}: the lattice is {self.lattice_class or 'of no class'}, but learned energies are defined on "
+                f"{', '.join(GEOMETRIES)} ones: use one of these classes."
+            )
+        sizes = [self.number(text) for text in re.split(r"[\s,;]+", self.size.strip())][: geometry.dimension]
+        if len(sizes) < geometry.dimension or not all(size is not None and size >= 1 for size in sizes):
+            raise UserError(
+                f"{where}: the size is '{self.size}', but numbers or global constants are needed for the "
+                f"{geometry.dimension} axes of a {geometry.name} lattice: correct it."
+            )
+        shape = tuple(int(size) for size in reversed(sizes) if size is not None)
+        return Lattice(geometry, shape, tuple(self._boundary(axis) for axis in AXES[-geometry.dimension :]))
+
+    def _boundary(self, axis: str) -> Boundary:
+        return TARGET.boundary_named(self.boundaries.get(axis, ""))
 
     def number(self, text: str | None) -> float | None:
         """The value of a number or of a global constant; None where it is an expression or changes."""
@@ -170,12 +226,11 @@ def _text(element: Element | None) -> str | None:
     return element.text.strip() if element else None
 
 
-def _neighbourhood(element: Element | None) -> str | None:
-    """`order 2` or `distance 1.5`, as the file says it."""
-    for kind in ("Order", "Distance", "Name"):
+def _neighbourhood(element: Element | None) -> Neighbourhood | None:
+    for kind in ("Distance", "Order", "Name"):  # what Morpheus takes first, should there be several
         found = element.find(kind) if element else None
         if found:
-            return f"{kind.lower()} {found.text.strip()}"
+            return Neighbourhood(kind.lower(), found.text.strip(), found)
     return None
 
 

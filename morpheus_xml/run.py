@@ -16,7 +16,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.library import engine_library
 from neuralcpm_bridge.snapshots import Snapshots
 
-from .checker import require_sound
+from .check import require_sound
 from .plugin_install import has_plugin
 from .reader import ELEMENT, ModelFile, read_model
 from .snapshots import PLOTS, read_snapshots

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from neuralcpm_bridge.importers.frames import Frame
 from neuralcpm_bridge.importers.morpheus import read_tiff
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import NO_CELL, CellState
 
@@ -26,7 +27,7 @@ def read_snapshots(folder: Path, model: ModelFile) -> Snapshots | None:
         return None
     names = tuple(entry.name for entry in model.cell_types)
     extra_media = max(sum(entry.is_medium for entry in model.types) - 1, 0)
-    states = [_state(frame, names, extra_media) for frame in frames]
+    states = [_state(frame, names, extra_media, model.lattice) for frame in frames]
     step = _plot_interval(model)
     arrays: dict[str, NDArray[np.float64]] = {}
     if step is not None:
@@ -34,20 +35,19 @@ def read_snapshots(folder: Path, model: ModelFile) -> Snapshots | None:
     return Snapshots.from_states(
         states,
         type_names=(model.medium, *names),
-        boundary=model.boundary or "free",
         provenance={"program": "Morpheus", "model": model.title, "file": model.path.name},
         arrays=arrays,
     )
 
 
-def _state(frame: Frame, names: tuple[str, ...], extra_media: int) -> CellState:
+def _state(frame: Frame, names: tuple[str, ...], extra_media: int, lattice: Lattice) -> CellState:
     """Ids as in the file, less the media that Morpheus numbers before the cells."""
     labels = np.where(frame.labels > 0, frame.labels - extra_media, 0)
     types = np.full(int(labels.max(initial=0)) + 1, NO_CELL, dtype=np.int32)
     types[0] = 0
-    for label, kind in (frame.kinds or {}).items():
-        types[label - extra_media] = names.index(kind) + 1
-    return CellState(labels.astype(np.int32), types)
+    for label, name in (frame.kinds or {}).items():
+        types[label - extra_media] = names.index(name) + 1
+    return CellState(labels.astype(np.int32), types, lattice)
 
 
 def _plot_interval(model: ModelFile) -> float | None:

@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr std::int32_t NO_SLOT = -1, NO_CELL = -1, MEDIUM = 0;
+constexpr std::int32_t MEDIUM = 0;
 
 // Terms in use, by model file. Cell types own them; the last one to go takes the term with it.
 std::map<std::string, std::weak_ptr<LearnedTerm>>& terms() {
@@ -49,6 +49,19 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const std::string& tex
   return pairs;
 }
 
+// One axis of Morpheus' lattice and its two sides.
+struct Axis {
+  int VINT::* size;
+  Boundary::Codes begin, end;
+};
+
+// Rows, columns; in 3D planes, rows, columns.
+std::vector<Axis> axes_of(const Lattice& lattice) {
+  std::vector<Axis> axes = {{&VINT::y, Boundary::my, Boundary::py}, {&VINT::x, Boundary::mx, Boundary::px}};
+  if (lattice.getDimensions() == 3) axes.insert(axes.begin(), {&VINT::z, Boundary::mz, Boundary::pz});
+  return axes;
+}
+
 }  // namespace
 
 bool LearnedTerm::Settings::operator==(const Settings& other) const {
@@ -76,7 +89,7 @@ LearnedTerm::~LearnedTerm() {
   if (comparisons_ > 0)
     std::cout << "NeuralHamiltonian: " << comparisons_ << " comparisons with a recomputed energy, largest difference "
               << std::scientific << largest_difference_ << std::endl;
-  if (state_) library_->free_state(state_);
+  if (mirror_) library_->free_mirror(mirror_);
   if (model_) library_->free_model(model_);
 }
 
@@ -95,28 +108,47 @@ void LearnedTerm::load() {
   check_lattice();
   match_types();
   carriers_.assign(type_of_celltype_.size(), false);
-  width_ = SIM::lattice().size().x;
-  height_ = SIM::lattice().size().y;
+  create_mirror();
 }
 
 void LearnedTerm::check_lattice() const {
   const Lattice& lattice = SIM::lattice();
-  if (lattice.getStructure() != Lattice::square)
-    throw std::runtime_error(
-        "The lattice is not square and two-dimensional, but the learned energy is defined "
-        "on such a lattice only: use class=\"square\".");
+  std::int32_t geometry = 0;
+  library_->check(library_->geometry(model_, &geometry));
+  const std::string trained[] = {"square", "hexagonal", "cubic"};
+  if (lattice.getXMLName() != trained[geometry])
+    throw std::runtime_error("The lattice is " + lattice.getXMLName() + ", but the model is for " + trained[geometry] +
+                             " ones: use class=\"" + trained[geometry] + "\" or another model.");
   if (lattice.getDomain().domainType() != Domain::none)
     throw std::runtime_error(
-        "The lattice has a domain, but the learned energy is defined on a full rectangle "
-        "only: remove the Domain.");
-  std::int32_t periodic = 0;
-  library_->check(library_->is_periodic(model_, &periodic));
-  for (const Boundary::Codes side : {Boundary::mx, Boundary::px, Boundary::my, Boundary::py}) {
-    if ((lattice.get_boundary_type(side) == Boundary::periodic) == (periodic != 0)) continue;
-    const std::string found = periodic ? " is not periodic, but the model was" : " is periodic, but the model was not";
-    throw std::runtime_error("The boundary " + Boundary::code_to_name(side) + found +
-                             " trained so: change BoundaryConditions or use another model.");
+        "The lattice has a domain, but a learned energy needs all of its sites: remove the Domain.");
+  std::int32_t number = 0;
+  for (const Axis& axis : axes_of(lattice)) {
+    std::int32_t periodic = 0;
+    library_->check(library_->is_periodic(model_, number++, &periodic));
+    for (const Boundary::Codes side : {axis.begin, axis.end}) {
+      if ((lattice.get_boundary_type(side) == Boundary::periodic) == (periodic != 0)) continue;
+      const std::string found =
+          periodic ? " is not periodic, but the model was" : " is periodic, but the model was not";
+      throw std::runtime_error("The boundary " + Boundary::code_to_name(side) + found +
+                               " trained so: change BoundaryConditions or use another model.");
+    }
   }
+}
+
+void LearnedTerm::create_mirror() {
+  const Lattice& lattice = SIM::lattice();
+  size_ = lattice.size();
+  flat_ = lattice.getDimensions() == 2;
+  ncpm_lattice made = {};
+  for (const Axis& axis : axes_of(lattice)) {
+    made.shape[made.dimension] = size_.*axis.size;
+    made.periodic[made.dimension++] = lattice.get_boundary_type(axis.end) == Boundary::periodic;
+  }
+  made.layout = NCPM_AXES;
+  const ncpm_options options = {settings_.term == "neural" ? NCPM_PART_NEURAL : NCPM_PART_FULL, 0};
+  mirror_ = library_->mirror_create(model_, &made, &options);
+  if (!mirror_) throw std::runtime_error(library_->last_error());
 }
 
 void LearnedTerm::match_types() {
@@ -168,45 +200,54 @@ bool LearnedTerm::answers(const CPM::Update& update) const {
 
 double LearnedTerm::delta(const CPM::Update& update) {
   synchronise();
-  const std::int32_t now = slot(update.focusStateBefore().cell_id), then = slot(update.focusStateAfter().cell_id);
-  const VINT& at = update.focus().pos();
+  const CPM::CELL_ID cell = update.focusStateAfter().cell_id;
+  announce(cell);
   double delta = 0.0;
-  if (now != then) library_->check(library_->delta(state_, at.y, at.x, then, &delta));
+  library_->check(library_->mirror_delta(mirror_, site(update.focus().pos()), cell, &delta));
   if (std::isnan(delta))
     throw std::runtime_error(
         "The learned energy became undefined (not a number): the "
         "model file is unusable, train it again.");
-  if (log_.is_open())
-    log_ << "d " << at.x << ' ' << at.y << ' ' << update.focusStateAfter().cell_id << ' ' << delta << '\n';
+  if (log_.is_open()) {
+    write_log('d', update);
+    log_ << ' ' << delta << '\n';
+  }
   return delta;
 }
 
 void LearnedTerm::commit(const CPM::Update& update) {
-  if (!state_) return;  // the first delta reads the whole lattice
-  const std::int32_t then = slot(update.focusStateAfter().cell_id);
-  const VINT& at = update.focus().pos();
-  library_->check(library_->commit(state_, at.y, at.x, then));
-  if (log_.is_open()) log_ << "c " << at.x << ' ' << at.y << ' ' << update.focusStateAfter().cell_id << '\n';
+  if (!loaded_) return;  // the first delta reads the whole lattice
+  const CPM::CELL_ID cell = update.focusStateAfter().cell_id;
+  announce(cell);
+  library_->check(library_->mirror_commit(mirror_, site(update.focus().pos()), cell));
+  if (log_.is_open()) {
+    write_log('c', update);
+    log_ << '\n';
+  }
 }
 
 void LearnedTerm::synchronise() {
   const double now = SIM::getTime();
-  if (!state_) {
-    for (const auto& entry : CPM::getCellTypes()) {
-      const auto celltype = entry.lock();
-      if (!celltype->isMedium() && !carriers_[celltype->getID()])
-        throw std::runtime_error("The cell type '" + celltype->getName() +
-                                 "' has no NeuralHamiltonian, but the "
-                                 "energy needs to follow all cells: write the same element into every CellType.");
-    }
-    rebuild();
+  if (!loaded_) {
+    require_carriers();
+    take_over();
     open_log();
   } else if (now != time_) {
-    follow_cells();
+    follow();
     ++steps_;
     if (settings_.check > 0 && steps_ % settings_.check == 0) compare();
   }
   time_ = now;
+}
+
+void LearnedTerm::require_carriers() const {
+  for (const auto& entry : CPM::getCellTypes()) {
+    const auto celltype = entry.lock();
+    if (!celltype->isMedium() && !carriers_[celltype->getID()])
+      throw std::runtime_error("The cell type '" + celltype->getName() +
+                               "' has no NeuralHamiltonian, but the "
+                               "energy needs to follow all cells: write the same element into every CellType.");
+  }
 }
 
 // Not before the first delta: by then Morpheus has gone to its output folder.
@@ -217,94 +258,71 @@ void LearnedTerm::open_log() {
   log_ << std::setprecision(17);
 }
 
-void LearnedTerm::rebuild() {
-  if (state_) library_->free_state(state_);
-  state_ = nullptr;
-  slot_of_cell_.clear();
-  cells_.clear();
-  free_slots_.clear();
-  types_.assign(1, MEDIUM);
-  state_ = create();
+void LearnedTerm::write_log(char kind, const CPM::Update& update) {
+  const VINT& at = update.focus().pos();
+  log_ << kind << ' ' << at.x << ' ' << at.y << ' ';
+  if (!flat_) log_ << at.z << ' ';
+  log_ << update.focusStateAfter().cell_id;
 }
 
-ncpm_state* LearnedTerm::create() {
-  std::vector<std::int32_t> ids(std::size_t(width_) * height_);
-  for (int y = 0; y < height_; ++y)
-    for (int x = 0; x < width_; ++x) ids[std::size_t(y) * width_ + x] = slot(CPM::getNode(VINT(x, y, 0)).cell_id);
-  const ncpm_options options = {settings_.term == "neural" ? NCPM_TERM_NEURAL : NCPM_TERM_FULL, 0};
-  ncpm_state* state =
-      library_->create(model_, height_, width_, ids.data(), std::int32_t(types_.size()), types_.data(), &options);
-  if (!state) throw std::runtime_error(library_->last_error());
-  return state;
+void LearnedTerm::take_over() {
+  list_cells();
+  library_->check(
+      library_->mirror_load(mirror_, host_ids().data(), std::int64_t(cells_.size()), cells_.data(), types_.data()));
+  loaded_ = true;
 }
 
-void LearnedTerm::follow_cells() {
-  std::vector<CPM::CELL_ID> alive;
-  for (const CPM::CELL_ID cell : cells_) {
-    const std::int32_t slot = slot_of_cell_[cell];
-    if (!CPM::cellExists(cell)) {
-      slot_of_cell_[cell] = NO_SLOT;
-      if (slot == MEDIUM) continue;
-      library_->check(library_->set_type(state_, slot, NO_CELL));
-      types_[slot] = NO_CELL;
-      free_slots_.push_back(slot);
-      continue;
-    }
-    const std::int32_t type = model_type(CPM::getCellIndex(cell).celltype);
-    if ((type == MEDIUM) != (slot == MEDIUM)) return rebuild();  // its pixels leave or enter the model's sight
-    if (type != types_[slot]) {
-      library_->check(library_->set_type(state_, slot, type));
-      types_[slot] = type;
-    }
-    alive.push_back(cell);
-  }
-  cells_ = std::move(alive);
+void LearnedTerm::follow() {
+  list_cells();
+  std::int32_t followed = 0;
+  library_->check(library_->mirror_follow(mirror_, std::int64_t(cells_.size()), cells_.data(), types_.data(), 0,
+                                          nullptr, nullptr, &followed));
+  if (!followed) take_over();  // the pixels of a cell leave or enter the model's sight
 }
 
 void LearnedTerm::compare() {
-  ncpm_state* fresh = create();
-  const double kept = energy(state_), recomputed = energy(fresh);
-  std::vector<std::int32_t> ids(std::size_t(width_) * height_), expected(ids.size());
-  library_->check(library_->get_ids(state_, ids.data()));
-  library_->check(library_->get_ids(fresh, expected.data()));
-  library_->free_state(fresh);
-  const double difference = std::abs(kept - recomputed);
-  largest_difference_ = std::max(largest_difference_, difference);
+  std::int64_t differing = 0;
+  double symbolic = 0.0, neural = 0.0, drift = 0.0;
+  library_->check(library_->mirror_compare(mirror_, host_ids().data(), &differing, &symbolic, &neural, &drift));
+  largest_difference_ = std::max(largest_difference_, drift);
   ++comparisons_;
-  if (ids != expected || !(difference <= 1e-4 + 1e-5 * std::abs(recomputed)))
-    throw std::runtime_error("The learned energy " + std::to_string(kept) +
-                             " no longer agrees with the lattice, whose "
-                             "energy is " +
-                             std::to_string(recomputed) +
-                             ": this is a fault of the plugin, please report it with the model.");
+  if (differing || !(drift <= 1e-4 + 1e-5 * std::max(std::abs(symbolic), std::abs(neural))))
+    throw std::runtime_error("The learned energy no longer agrees with the lattice (" + std::to_string(differing) +
+                             " sites differ, the energy by " + std::to_string(drift) +
+                             "): this is a fault of the plugin, please report it with the model.");
 }
 
-double LearnedTerm::energy(ncpm_state* state) const {
-  double symbolic = 0.0, neural = 0.0;
-  library_->check(library_->energy(state, &symbolic, &neural));
-  return settings_.term == "neural" ? neural : symbolic + neural;
+void LearnedTerm::list_cells() {
+  cells_.clear();
+  types_.clear();
+  known_.assign(known_.size(), false);
+  for (const auto& entry : CPM::getCellTypes())
+    for (const CPM::CELL_ID cell : entry.lock()->getCellIDs()) {
+      cells_.push_back(cell);
+      types_.push_back(model_type(cell));
+      note(cell);
+    }
 }
 
-std::int32_t LearnedTerm::slot(CPM::CELL_ID cell) {
-  if (cell >= slot_of_cell_.size()) slot_of_cell_.resize(std::size_t(cell) + 64, NO_SLOT);
-  if (slot_of_cell_[cell] == NO_SLOT) assign_slot(cell, model_type(CPM::getCellIndex(cell).celltype));
-  return slot_of_cell_[cell];
+void LearnedTerm::announce(CPM::CELL_ID cell) {
+  if (cell < known_.size() && known_[cell]) return;
+  note(cell);
+  std::int32_t followed = 0;
+  library_->check(library_->mirror_appear(mirror_, cell, model_type(cell), &followed));
+  if (!followed) take_over();
 }
 
-void LearnedTerm::assign_slot(CPM::CELL_ID cell, std::int32_t type) {
-  cells_.push_back(cell);
-  if (type == MEDIUM) {
-    slot_of_cell_[cell] = MEDIUM;
-    return;
-  }
-  std::int32_t slot = std::int32_t(types_.size());
-  if (free_slots_.empty()) {
-    types_.push_back(type);
-  } else {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
-    types_[slot] = type;
-  }
-  slot_of_cell_[cell] = slot;
-  if (state_) library_->check(library_->set_type(state_, slot, type));
+void LearnedTerm::note(CPM::CELL_ID cell) {
+  if (cell >= known_.size()) known_.resize(std::size_t(cell) + 64, false);
+  known_[cell] = true;
+}
+
+std::vector<std::int64_t> LearnedTerm::host_ids() const {
+  std::vector<std::int64_t> ids;
+  ids.reserve(std::size_t(size_.x) * size_.y * size_.z);
+  VINT at;
+  for (at.z = 0; at.z < size_.z; ++at.z)
+    for (at.y = 0; at.y < size_.y; ++at.y)
+      for (at.x = 0; at.x < size_.x; ++at.x) ids.push_back(CPM::getNode(at).cell_id);
+  return ids;
 }

@@ -11,9 +11,8 @@
 #include "core/simulation.h"
 #include "ncpm_library.h"
 
-// Morpheus numbers cells upwards for ever and gives every division two new numbers, the engine has one slot per
-// cell: slots are given to cells as they come and taken back when they are gone. Slot 0 is the medium.
-// Errors are std::runtime_error with one sentence.
+// The engine's mirror follows cells by Morpheus' own numbers; this tells it what happens. Errors are
+// std::runtime_error with one sentence.
 class LearnedTerm {
  public:
   // The attributes of the element, which all elements of one model file must share.
@@ -43,31 +42,37 @@ class LearnedTerm {
   void load();
   void match_types();
   void check_lattice() const;
+  void create_mirror();
 
-  void synchronise();   // before a delta: first of all, then once per Monte Carlo step
-  void rebuild();       // everything from Morpheus' lattice
-  void follow_cells();  // type changes and deaths, which notify nobody
-  void compare();       // against an energy computed from scratch
-  double energy(ncpm_state* state) const;
-  ncpm_state* create();  // a state of Morpheus' lattice
+  void synchronise();  // before a delta: first of all, then once per Monte Carlo step
+  void require_carriers() const;
+  void take_over();  // everything from Morpheus' lattice
+  void follow();     // type changes and deaths, which notify nobody
+  void compare();    // with Morpheus' lattice and an energy computed from scratch
   void open_log();
+  void write_log(char kind, const CPM::Update& update);
 
-  std::int32_t slot(CPM::CELL_ID cell);  // gives one to a new cell
-  void assign_slot(CPM::CELL_ID cell, std::int32_t type);
-  std::int32_t model_type(unsigned celltype) const { return type_of_celltype_[celltype]; }
+  // Ids and the model's types of all of Morpheus' cells; from then on they are known to the mirror.
+  void list_cells();
+  void announce(CPM::CELL_ID cell);  // a new cell, which divisions give pixels before it can be followed
+  void note(CPM::CELL_ID cell);
+  std::vector<std::int64_t> host_ids() const;
+  std::int64_t site(const VINT& at) const { return (std::int64_t(at.z) * size_.y + at.y) * size_.x + at.x; }
+  std::int32_t model_type(CPM::CELL_ID cell) const { return type_of_celltype_[CPM::getCellIndex(cell).celltype]; }
 
   Settings settings_;
   std::unique_ptr<NcpmLibrary> library_;
   ncpm_model* model_ = nullptr;
-  ncpm_state* state_ = nullptr;
-  int width_ = 0, height_ = 0;
+  ncpm_mirror* mirror_ = nullptr;
+  VINT size_;
+  bool flat_ = true;     // a 2D lattice
+  bool loaded_ = false;  // the mirror has Morpheus' lattice
 
   std::vector<bool> carriers_;                  // by Morpheus' cell type
-  std::vector<std::int32_t> type_of_celltype_;  // the model's type; 0: treated as medium
-  std::vector<std::int32_t> slot_of_cell_;      // by Morpheus' cell id; -1: none yet
-  std::vector<CPM::CELL_ID> cells_;             // Morpheus' cells that have a slot, that of the medium included
-  std::vector<std::int32_t> types_;             // by slot; -1: free
-  std::vector<std::int32_t> free_slots_;
+  std::vector<std::int32_t> type_of_celltype_;  // the model's type; 0: seen as medium
+  std::vector<bool> known_;                     // by Morpheus' cell id: the mirror has heard of it
+  std::vector<std::int64_t> cells_;
+  std::vector<std::int32_t> types_;
 
   double time_ = 0.0;  // of the Monte Carlo step that cells were last followed for
   unsigned long long steps_ = 0, comparisons_ = 0;

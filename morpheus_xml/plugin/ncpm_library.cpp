@@ -66,14 +66,16 @@ NcpmLibrary::NcpmLibrary(const std::vector<std::string>& candidates) {
   bind(free_model, "ncpm_free_model");
   bind(type_count, "ncpm_type_count");
   bind(type_name, "ncpm_type_name");
+  bind(geometry, "ncpm_geometry");
   bind(is_periodic, "ncpm_is_periodic");
-  bind(create, "ncpm_create");
-  bind(free_state, "ncpm_free_state");
-  bind(energy, "ncpm_energy");
-  bind(delta, "ncpm_delta");
-  bind(commit, "ncpm_commit");
-  bind(set_type, "ncpm_set_type");
-  bind(get_ids, "ncpm_get_ids");
+  bind(mirror_create, "ncpm_mirror_create");
+  bind(free_mirror, "ncpm_free_mirror");
+  bind(mirror_load, "ncpm_mirror_load");
+  bind(mirror_follow, "ncpm_mirror_follow");
+  bind(mirror_appear, "ncpm_mirror_appear");
+  bind(mirror_delta, "ncpm_mirror_delta");
+  bind(mirror_commit, "ncpm_mirror_commit");
+  bind(mirror_compare, "ncpm_mirror_compare");
 }
 
 NcpmLibrary::~NcpmLibrary() {

@@ -28,14 +28,16 @@ class NcpmLibrary {
   decltype(&ncpm_free_model) free_model = nullptr;
   decltype(&ncpm_type_count) type_count = nullptr;
   decltype(&ncpm_type_name) type_name = nullptr;
+  decltype(&ncpm_geometry) geometry = nullptr;
   decltype(&ncpm_is_periodic) is_periodic = nullptr;
-  decltype(&ncpm_create) create = nullptr;
-  decltype(&ncpm_free_state) free_state = nullptr;
-  decltype(&ncpm_energy) energy = nullptr;
-  decltype(&ncpm_delta) delta = nullptr;
-  decltype(&ncpm_commit) commit = nullptr;
-  decltype(&ncpm_set_type) set_type = nullptr;
-  decltype(&ncpm_get_ids) get_ids = nullptr;
+  decltype(&ncpm_mirror_create) mirror_create = nullptr;
+  decltype(&ncpm_free_mirror) free_mirror = nullptr;
+  decltype(&ncpm_mirror_load) mirror_load = nullptr;
+  decltype(&ncpm_mirror_follow) mirror_follow = nullptr;
+  decltype(&ncpm_mirror_appear) mirror_appear = nullptr;
+  decltype(&ncpm_mirror_delta) mirror_delta = nullptr;
+  decltype(&ncpm_mirror_commit) mirror_commit = nullptr;
+  decltype(&ncpm_mirror_compare) mirror_compare = nullptr;
 
  private:
   template <class Function>

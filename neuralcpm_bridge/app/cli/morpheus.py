@@ -10,7 +10,8 @@ import typer
 
 from neuralcpm_bridge.errors import UserError
 
-from .model import Model
+from .options import Model
+from .progress import progress
 
 if TYPE_CHECKING:
     from neuralcpm_bridge.snapshots import Snapshots
@@ -54,7 +55,9 @@ def new(
 ) -> None:
     """Write a complete Morpheus model from a learned model and a state."""
     from morpheus_xml.new import RunPlan, needs_plugin, new_model
+    from morpheus_xml.reader import TARGET
     from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.conventions import host_notes
     from neuralcpm_bridge.library import engine_library_if_installed
     from neuralcpm_bridge.snapshots import load_state
 
@@ -66,7 +69,8 @@ def new(
         )
     plan = RunPlan(mcs, snapshots, seed, stepper.value, temperature)
     new_model(artifact, load_state(state, artifact), plan, library or engine_library_if_installed()).write(output)
-    print(f"Wrote {output}{_plugin_note(needs_plugin(artifact.metadata))}")
+    notes = " ".join(host_notes(artifact.metadata, TARGET))
+    print(f"Wrote {output}{_plugin_note(needs_plugin(artifact.metadata))} {notes}".rstrip())
 
 
 @morpheus_app.command()
@@ -90,26 +94,28 @@ def inject(
     from morpheus_xml.inject import inject
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.files import writing
+    from neuralcpm_bridge.hosting.mapping import type_pairs
     from neuralcpm_bridge.library import engine_library_if_installed
 
     result = inject(
         user_model,
         load_artifact(model),
-        types=_type_pairs(types or []),
-        term=term.value if term else None,
+        types=type_pairs(types or []),
+        part=term.value if term else None,
         weight=weight,
         library=library or engine_library_if_installed(),
         distilled=distilled,
     )
     with writing(output) as temporary:
         temporary.write_bytes(result.content)
-    print(f"Wrote {output}: {'; '.join(result.notes)}{_plugin_note(not distilled)}")
+    notes = "; ".join(note.rstrip(".") for note in result.notes)
+    print(f"Wrote {output}: {notes}{_plugin_note(not distilled)}")
 
 
 @morpheus_app.command()
 def check(model: Xml) -> None:
     """Say what is wrong with a Morpheus model, by line and element; exit code 1 if something is."""
-    from morpheus_xml.checker import check_model
+    from morpheus_xml.check import check_model
     from morpheus_xml.reader import read_model
 
     findings = check_model(read_model(model))
@@ -133,22 +139,16 @@ def run(
     threads: Annotated[int, typer.Option(min=1, help="Threads; more help large fields only.")] = 1,
 ) -> None:
     """Run a Morpheus model; its snapshots become a data set and a picture."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
     from morpheus_xml.run import run_model
 
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("time {task.completed:g}"))
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("morpheus", total=None)
+    with progress("Morpheus", unit="of Morpheus' time") as bar:
         result = run_model(
             model,
             output,
             binary=morpheus,
-            symbols=_pairs(symbol or [], "--set name=value"),
+            symbols=_pairs(symbol or []),
             threads=threads,
-            progress=lambda time, stop: bar.update(task, completed=time, total=stop),
+            progress=bar,
         )
     if result.snapshots is None:
         print(f"Finished; the model writes no images of cell.id and cell.type, so there is no data set in {output}.")
@@ -186,20 +186,15 @@ def _plugin_note(needed: bool) -> str:
     return ". It needs a Morpheus with the plugin (morpheus plugin --help)." if needed else ". Any Morpheus runs it."
 
 
-def _pairs(entries: list[str], form: str) -> dict[str, str]:
+def _pairs(entries: list[str]) -> dict[str, str]:
+    """`name=value` each."""
     pairs = {}
     for entry in entries:
         name, equals, value = entry.partition("=")
         if not (name.strip() and equals and value.strip()):
-            raise UserError(f"{entry!r} was not understood: write {form}.")
+            raise UserError(f"{entry!r} was not understood: write --set name=value.")
         pairs[name.strip()] = value.strip()
     return pairs
-
-
-def _type_pairs(entries: list[str]) -> dict[str, str]:
-    """`ct1=A` each, or several in one entry, separated by ';' or ','."""
-    parts = [part for entry in entries for part in entry.replace(",", ";").split(";") if part.strip()]
-    return _pairs(parts, "--types ct1=A, your type first")
 
 
 def _draw(snapshots: Snapshots, picture: Path) -> None:

@@ -6,10 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.fit import check_lattice
+from neuralcpm_bridge.lattice import GEOMETRIES, boundary_text
 
 from .document import Element
-from .reader import ELEMENT, ModelFile
+from .reader import ELEMENT, TARGET, ModelFile
 
 REQUIRED = (
     *("Description/Title", "Time/StartTime", "Time/StopTime", "Time/TimeSymbol"),
@@ -20,7 +24,7 @@ WITH_CELLS = (
     *("CPM/MonteCarloSampler/MetropolisKinetics", "CPM/ShapeSurface/Neighborhood"),
 )
 TYPE_CLASSES = ("biological", "medium", "supercell")
-TERMS = ("neural", "full")
+PARTS = ("neural", "full")
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Finding:
 
 def check_model(model: ModelFile, *, learned: bool = True) -> list[Finding]:
     """Everything found, in the order of the file; `learned`: the plugin's elements too."""
-    findings = [*_structure(model), *_types(model), *_contacts(model), *_populations(model)]
+    findings = [*_structure(model), *_neighbourhoods(model), *_types(model), *_contacts(model), *_populations(model)]
     if learned:
         findings += _learned(model)
     return sorted(findings, key=lambda finding: finding.line)
@@ -51,21 +55,26 @@ def require_sound(model: ModelFile, *, learned: bool = True) -> None:
         raise UserError(f"{model.path}, {findings[0]}{more}")
 
 
-def require_learnable(model: ModelFile) -> None:
-    """Refuse a lattice on which no learned energy is defined, and a file without a cellular Potts model."""
-    lattice = model.root.find("Space/Lattice")
-    where = f"{model.path}, {(lattice or model.root).where()}"
-    if model.lattice_class != "square":
+def check_fit(model: ModelFile, artifact: Artifact, part: Part) -> None:
+    """Refuse a file that a learned model cannot serve: its lattice, or no cellular Potts model in it."""
+    lattice = model.lattice
+    domain = model.root.find("Space/Lattice/Domain")
+    if domain:
         raise UserError(
-            f"{where}: the lattice is {model.lattice_class or 'of no class'}, but the learned energy is defined on a "
-            '2D square lattice only: use class="square".'
+            f"{model.path}, {domain.where()}: the lattice has a Domain, but learned energies need all of its sites: "
+            "remove it."
         )
-    if model.root.find("Space/Lattice/Domain"):
-        raise UserError(f"{where}: the lattice has a Domain, but the learned energy needs a full rectangle: remove it.")
     if not model.cell_types or not model.root.find("CPM/MonteCarloSampler"):
         raise UserError(
             f"{model.path} has no cells that move (CellTypes with a CPM/MonteCarloSampler), so a learned energy has "
             "nothing to act on: give a cellular Potts model."
+        )
+    check_lattice(lattice, artifact, part, TARGET, "BoundaryConditions")
+    trained = artifact.metadata.boundary
+    if lattice.boundary != trained:  # the plugin keeps to the boundary of training
+        raise UserError(
+            f"{model.path} has {boundary_text(lattice.boundary)} boundaries, but the learned model was trained with "
+            f"{boundary_text(trained)} ones: change BoundaryConditions or use another model."
         )
 
 
@@ -82,12 +91,21 @@ def _structure(model: ModelFile) -> Iterator[Finding]:
         yield _at(element, f"the temperature is {model.temperature}, but it must be above 0.")
 
 
+def _neighbourhoods(model: ModelFile) -> Iterator[Finding]:
+    """Orders that Morpheus does not have; a lattice of another class has none that we know."""
+    geometry = GEOMETRIES.get(model.lattice_class)
+    for found in (model.lattice_neighbourhood, model.sampler_neighbourhood, model.surface_neighbourhood):
+        if geometry is not None and found is not None and found.kind == "order" and found.order(geometry) is None:
+            highest = TARGET.highest_order[geometry.name]
+            yield _at(found.element, f"the order is '{found.value}', but 1 to {highest} are possible here.")
+
+
 def _types(model: ModelFile) -> Iterator[Finding]:
     seen: dict[str, int] = {}
     for entry in model.types:
-        kind = entry.element.attributes.get("class", "")
-        if kind not in TYPE_CLASSES:
-            yield _at(entry.element, f"the class is '{kind}', but biological or medium is expected.")
+        described = entry.element.attributes.get("class", "")
+        if described not in TYPE_CLASSES:
+            yield _at(entry.element, f"the class is '{described}', but biological or medium is expected.")
         if not entry.name or any(letter.isspace() for letter in entry.name):
             yield _at(entry.element, f"the name is '{entry.name}', but a name without white space is needed.")
         if entry.name in seen:
@@ -135,7 +153,7 @@ def _learned(model: ModelFile) -> Iterator[Finding]:
             yield _at(element, "the attribute model is missing: name the model file.")
         elif not (model.path.parent / Path(path)).is_file():
             yield _at(element, f"there is no model file {path}: correct the attribute model.")
-        if element.attributes.get("term", "neural") not in TERMS:
+        if element.attributes.get("term", "neural") not in PARTS:
             yield _at(element, f"the term is '{element.attributes['term']}', but neural or full is expected.")
         if len(entry.learned) == 1 and path == first.attributes.get("model") and element.attributes != first.attributes:
             yield _at(element, f"it differs from that on line {first.line}, but all are one energy: make them equal.")
