@@ -64,8 +64,10 @@ class State:
         part: _Part = "full",
         forbid_extinction: bool = False,
         layout: _Layout = "axes",
-        boundary: Sequence[str] | None = None,
-    ) -> None: ...
+        boundary: Sequence[str] = ...,
+    ) -> None:
+        """ids `[H, W]` or `[D, H, W]`; boundary: a word per axis, none: the model's."""
+
     def reset(self, ids: NDArray[np.int32], types: NDArray[np.int32]) -> None: ...
     def rebuild(self) -> None:
         """Compute every cache from scratch."""
@@ -132,3 +134,62 @@ def run_chains(
     trades: int = 0,
 ) -> list[dict[str, int]]:
     """Sweep independent chains, one seed each; the result does not depend on the number of threads."""
+
+class IdMap:
+    """The model's compact ids of a host's cells; a cell of type 0 is seen as medium."""
+
+    def __init__(self, fixed_ids: int = 0) -> None: ...
+    def load(self, cells: NDArray[np.int64], types: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Take over all cells; the types of the model's ids."""
+
+    def take(self, cells: NDArray[np.int64], types: NDArray[np.int32]) -> list[tuple[int, int]] | None:
+        """New and changed cells as (id, type) of the model; None: only a whole load can tell."""
+
+    def bury(
+        self, cells: NDArray[np.int64], types: NDArray[np.int32], volumes: NDArray[np.int64]
+    ) -> list[tuple[int, int]] | None:
+        """Forget cells that are not among these; None: one of them still has pixels."""
+
+    def knows(self, host_id: int) -> bool: ...
+    def at(self, host_id: int) -> int: ...
+    def translate(self, host_ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The model's ids of an array of host ids."""
+
+class Mirror:
+    """A state that answers for a host's cells by the host's ids. Used by one thread at a time."""
+
+    def __init__(
+        self,
+        model: Model,
+        shape: Sequence[int],
+        part: _Part = "full",
+        forbid_extinction: bool = False,
+        layout: _Layout = "axes",
+        boundary: Sequence[str] = ...,
+    ) -> None: ...
+    def load(self, host_ids: NDArray[np.int64], cells: NDArray[np.int64], types: NDArray[np.int32]) -> None:
+        """Take over a whole lattice and all cells (type 0: seen as medium)."""
+
+    def follow(
+        self,
+        cells: NDArray[np.int64],
+        types: NDArray[np.int32],
+        sites: NDArray[np.int64],
+        host_ids: NDArray[np.int64],
+    ) -> bool:
+        """All cells there are now, and pixels written outside of the Metropolis algorithm; False: load again."""
+
+    def delta(self, site: int, host_id: int) -> float: ...
+    def commit(self, site: int, host_id: int) -> None: ...
+    def compare(self, host_ids: NDArray[np.int64]) -> tuple[int, float, float, float]:
+        """(differing sites, symbolic, neural, drift): with the host's lattice, and with a recomputed energy."""
+
+    def energy(self) -> tuple[float, float]:
+        """(w_S·H_S, w_NN·H_NN)"""
+
+    @property
+    def loaded(self) -> bool: ...
+    @property
+    def ids(self) -> NDArray[np.int32]: ...
+    @property
+    def types(self) -> NDArray[np.int32]: ...
