@@ -22,9 +22,10 @@ Edges<Mask>::Edges(const Tissue& tissue, const Neighbourhood& copies) : copies_(
 
   for (int site = 0; site < tissue.sites(); ++site) {
     const Place place = tissue.lattice.place(site);
+    const int* steps = copies.steps_inside(place);
     Mask mask = 0;
     for (int k = 0; k < copies.size(); ++k) {
-      const int other = copies.at(tissue.lattice, site, place, k);
+      const int other = copies.at(tissue.lattice, site, place, steps, k);
       if (other >= 0 && tissue.ids[other] != tissue.ids[site]) mask |= Mask(Mask(1) << k);
     }
     mask_[site] = mask;
@@ -60,16 +61,18 @@ typename Edges<Mask>::Pair Edges<Mask>::at(const Tissue& tissue, std::int64_t in
   for (; index > 0; --index) mask &= Mask(mask - 1);
   int k = 0;
   while (!(mask >> k & 1)) ++k;
-  return {site, copies_.at(tissue.lattice, site, tissue.lattice.place(site), k)};
+  const Place place = tissue.lattice.place(site);
+  return {site, copies_.at(tissue.lattice, site, place, copies_.steps_inside(place), k)};
 }
 
 template <class Mask>
 void Edges<Mask>::flipped(const Tissue& after, int site) {
   const Place place = after.lattice.place(site);
+  const int* steps = copies_.steps_inside(place);
   const int last = copies_.size() - 1;
   Mask mask = 0;
   for (int k = 0; k <= last; ++k) {
-    const int other = copies_.at(after.lattice, site, place, k);
+    const int other = copies_.at(after.lattice, site, place, steps, k);
     if (other < 0) continue;
     const bool differs = after.ids[other] != after.ids[site];
     if (differs) mask |= Mask(Mask(1) << k);

@@ -19,12 +19,9 @@ struct Flip {
   Around around[kMostNeighbourhoods];  // as in tissue.neighbourhoods; the rest is not filled
 
   Flip(const Tissue& tissue, int at, std::int32_t id) : site(at), old_id(tissue.ids[at]), new_id(id) {
-    int sites[kMostNeighbours];
-    for (std::size_t i = 0; i < tissue.neighbourhoods.size(); ++i) {
-      const int count = tissue.neighbourhoods[i].around(tissue.lattice, site, sites);
-      for (int k = 0; k < count; ++k) around[i].ids[k] = tissue.ids[sites[k]];
-      around[i].count = count;
-    }
+    for (std::size_t i = 0; i < tissue.neighbourhoods.size(); ++i)
+      around[i].count =
+          tissue.neighbourhoods[i].ids_around(tissue.lattice, site, tissue.ids.data(), around[i].ids);
   }
 };
 

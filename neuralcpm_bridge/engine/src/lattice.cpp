@@ -154,24 +154,16 @@ Neighbourhood::Neighbourhood(const Lattice& lattice, int order)
       offsets_(&offsets_of(lattice.geometry, order)) {
   reach_ = {0, 0, 0};
   for (int parity = 0; parity <= odd_; ++parity)
-    for (const Offset by : *offsets_) {
+    for (int k = 0; k < size_; ++k) {
+      const Offset by = (*offsets_)[k];
       const int col = by.col + lattice.push(parity, by.row);
-      steps_[parity].push_back((by.plane * lattice.height + by.row) * lattice.width + col);
+      steps_[parity][k] = (by.plane * lattice.height + by.row) * lattice.width + col;
       reach_.plane = std::max(reach_.plane, std::abs(by.plane));
       reach_.row = std::max(reach_.row, std::abs(by.row));
       reach_.col = std::max(reach_.col, std::abs(col));
     }
   const auto inner = [](int size, int reach) { return unsigned(std::max(0, size - 2 * reach)); };
   inner_ = {inner(lattice.depth, reach_.plane), inner(lattice.height, reach_.row), inner(lattice.width, reach_.col)};
-}
-
-int Neighbourhood::around_border(const Lattice& lattice, int site, Place at, int* out) const {
-  int count = 0;
-  for (const Offset by : *offsets_) {
-    const int other = lattice.moved(at, by);
-    if (other >= 0 && other != site) out[count++] = other;
-  }
-  return count;
 }
 
 }  // namespace ncpm

@@ -108,37 +108,54 @@ class Neighbourhood {
   // boundary there are none, and a site is no neighbour of itself; on a ring narrower than the neighbourhood several
   // offsets reach the same site and each counts.
   int around(const Lattice& lattice, int site, int* out) const {
-    const Place at = lattice.place(site);
-    if (!inside(at)) return around_border(lattice, site, at, out);
-    const int* steps = steps_[at.row & odd_].data();
-    if (size_ == 8)  // by far the most frequent: a loop of known length
-      for (int k = 0; k < 8; ++k) out[k] = site + steps[k];
-    else
-      for (int k = 0; k < size_; ++k) out[k] = site + steps[k];
-    return size_;
+    return around(lattice, site, out, [](int other) { return other; });
   }
 
-  // The k-th neighbour, -1 beyond a free boundary.
-  int at(const Lattice& lattice, int site, Place place, int k) const {
-    return inside(place) ? site + steps_[place.row & odd_][k] : lattice.moved(place, (*offsets_)[k]);
+  // The same for the ids of the neighbours.
+  int ids_around(const Lattice& lattice, int site, const std::int32_t* ids, std::int32_t* out) const {
+    return around(lattice, site, out, [ids](int other) { return ids[other]; });
+  }
+
+  // What to add to a site's number for each of its neighbours; null where some lie beyond the array's edge.
+  const int* steps_inside(Place at) const {
+    const bool inside = unsigned(at.row - reach_.row) < inner_.row && unsigned(at.col - reach_.col) < inner_.col &&
+                        unsigned(at.plane - reach_.plane) < inner_.plane;
+    return inside ? steps_[at.row & odd_].data() : nullptr;
+  }
+
+  // The k-th neighbour, -1 beyond a free boundary; `steps` are its site's.
+  int at(const Lattice& lattice, int site, Place place, const int* steps, int k) const {
+    return steps ? site + steps[k] : lattice.moved(place, (*offsets_)[k]);
   }
 
  private:
-  bool inside(Place at) const {
-    return unsigned(at.row - reach_.row) < inner_.row && unsigned(at.col - reach_.col) < inner_.col &&
-           unsigned(at.plane - reach_.plane) < inner_.plane;
+  template <class Of>
+  int around(const Lattice& lattice, int site, std::int32_t* out, Of of) const {
+    const Place at = lattice.place(site);
+    if (const int* steps = steps_inside(at)) {
+      if (size_ == 8)  // by far the most frequent: a loop of known length
+        for (int k = 0; k < 8; ++k) out[k] = of(site + steps[k]);
+      else
+        for (int k = 0; k < size_; ++k) out[k] = of(site + steps[k]);
+      return size_;
+    }
+    int count = 0;
+    for (const Offset by : *offsets_) {
+      const int other = lattice.moved(at, by);
+      if (other >= 0 && other != site) out[count++] = of(other);
+    }
+    return count;
   }
-  int around_border(const Lattice& lattice, int site, Place at, int* out) const;
 
   struct Inner {
     unsigned plane, row, col;
   };
 
   int order_, size_;
-  int odd_;                                // 1 where offsets depend on the row's parity, else 0
-  Place reach_;                            // how far it goes along each axis ...
-  Inner inner_;                            // ... and how many places are farther than that from every border
-  std::array<std::vector<int>, 2> steps_;  // flat, by the row's parity
+  int odd_;      // 1 where steps depend on the row's parity, else 0
+  Place reach_;  // how far it goes along each axis ...
+  Inner inner_;  // ... and how many places are farther than that from every edge
+  std::array<std::array<int, kMostNeighbours>, 2> steps_;  // by the row's parity
   const std::vector<Offset>* offsets_;
 };
 

@@ -65,7 +65,8 @@ void plain_sweep(State& state, const SweepOptions& options, std::int64_t attempt
     const int pick = below(random[2], directions);  // its top bits, which unit() leaves alone
     const int target = line * lattice.width + col;
     const int plane = lattice.depth == 1 ? 0 : line / lattice.height;
-    const int source = copies.at(lattice, target, {plane, line - plane * lattice.height, col}, pick);
+    const Place place = {plane, line - plane * lattice.height, col};
+    const int source = copies.at(lattice, target, place, copies.steps_inside(place), pick);
     if (source < 0 || ids[source] == ids[target]) continue;
     ++counts.proposals;
     const Flip flip(tissue, target, ids[source]);

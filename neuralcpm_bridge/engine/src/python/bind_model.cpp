@@ -24,7 +24,8 @@ nb::object neighbours(const std::string& geometry, const std::vector<std::size_t
   std::vector<std::int32_t> table;
   for (int site = 0; site < lattice.sites(); ++site)
     for (int k = 0; k < around.size(); ++k) {
-      const int other = around.at(lattice, site, lattice.place(site), k);
+      const Place place = lattice.place(site);
+      const int other = around.at(lattice, site, place, around.steps_inside(place), k);
       table.push_back(other == site ? -1 : other);
     }
   return to_numpy(std::move(table), {std::size_t(lattice.sites()), std::size_t(around.size())});
