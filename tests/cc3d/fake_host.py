@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,37 +11,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cc3d_steppables.adapter import LearnedTerm, Settings
-from cc3d_steppables.facts import Facts
-from cc3d_steppables.mirror import HostCell
+from cc3d_steppables.callbacks import CC3DCallbacks
+from cc3d_steppables.check import check_fit
+from cc3d_steppables.energies import Energies
+from cc3d_steppables.reader import ProjectFacts
+from cc3d_steppables.snapshots import pif_writers
+from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.conventions import TARGETS
+from neuralcpm_bridge.delta import Part
+from neuralcpm_bridge.hosting.adapter import LearnedTerm, Parameter, Settings
+from neuralcpm_bridge.hosting.facts import HostCell
+from neuralcpm_bridge.hosting.lattices import HostLattice
+from neuralcpm_bridge.lattice import Lattice
 
 TYPES = {0: "Medium", 1: "A", 2: "B", 3: "Wall"}
+SQUARE = Lattice.of((30, 33), "square", "free")
 
 
-def facts(shape: tuple[int, int] = (30, 33), **changes: Any) -> Facts:
+def facts(lattice: Lattice = SQUARE, **changes: Any) -> ProjectFacts:
     values: dict[str, Any] = {
-        "shape": shape,
-        "depth": 1,
-        "lattice": "Square",
-        "periodic": (False, False),
+        "lattice": lattice,
         "potts_nodes": 1,
         "temperature": 10.0,
         "acceptance": "Default",
         "amplitude_function": "Min",
         "type_names": TYPES,
         "plugins": ("CellType", "Volume", "Contact"),
+        "energies": Energies(),
     }
-    return Facts(**(values | changes))
+    return ProjectFacts(**(values | changes))
 
 
 class Wrapper:
-    """Where a callback reads what it is asked about."""
+    """Where a callback reads what it is asked about; points are (row, col) or (plane, row, col)."""
 
     def __init__(self) -> None:
-        self.point, self.new, self.old = (0, 0), None, None
+        self.point: tuple[int, ...] = (0, 0)
+        self.new = self.old = None
 
     def getChangePoint(self) -> Any:
-        return SimpleNamespace(y=self.point[0], x=self.point[1], z=0)
+        plane, row, col = (0, 0, *self.point)[-3:]
+        return SimpleNamespace(x=col, y=row, z=plane)
 
     def getNewCell(self) -> Any:
         return self.new
@@ -51,11 +63,13 @@ class Wrapper:
 class FakeHost:
     """Cells by id, each with a type and an amplitude; the lattice holds ids."""
 
-    def __init__(self, folder: Path, shape: tuple[int, int] = (30, 33), **changes: Any) -> None:
+    target = TARGETS["cc3d"]
+
+    def __init__(self, folder: Path, lattice: Lattice = SQUARE, **changes: Any) -> None:
         self.folder = folder
-        self.lattice = np.zeros(shape, dtype=np.int64)
+        self.lattice = np.zeros(lattice.shape, dtype=np.int64)
         self.alive: dict[int, Any] = {}
-        self.known = facts(shape, **changes)
+        self.known = facts(lattice, **changes)
         self.degrees = self.known.temperature
         self.by_type: dict[int, float] = {}
         self.energy, self.change = Wrapper(), Wrapper()
@@ -63,11 +77,17 @@ class FakeHost:
 
     # what the adapter asks
 
-    def facts(self) -> Facts:
+    def facts(self) -> ProjectFacts:
         return self.known
 
-    def shape(self) -> tuple[int, int]:
-        return self.lattice.shape  # type: ignore[return-value]
+    def check(self, artifact: Artifact, part: Part) -> None:
+        check_fit(self.known, artifact, part)
+
+    def parameters(self, artifact: Artifact, type_of: Mapping[int, int], temperature: float) -> list[Parameter]:
+        return self.known.parameters(artifact.metadata, type_of, temperature)
+
+    def shape(self) -> tuple[int, ...]:
+        return self.lattice.shape
 
     def ids(self) -> NDArray[np.int64]:
         return self.lattice.copy()
@@ -87,50 +107,58 @@ class FakeHost:
     def output_folder(self) -> Path:
         return self.folder / "out"
 
-    def wrappers(self) -> tuple[Any, Any]:
-        return self.energy, self.change
+    def callbacks(self) -> CC3DCallbacks:
+        self.called = CC3DCallbacks(self.energy, self.change)
+        return self.called
+
+    def writers(self, found: HostLattice, type_names: Mapping[int, str]) -> dict[str, Callable[[Path], None]]:
+        return pif_writers(found, type_names)
 
     # what a simulation does
 
     def begin(self, model: str = "model.onnx", **options: Any) -> LearnedTerm:
-        self.term = LearnedTerm(Settings(model, **options), self)
-        self.callbacks = self.term.begin()
-        return self.term
+        term = LearnedTerm(Settings(model, **options), self)
+        term.begin()
+        self.term = term
+        return term
 
-    def add(self, cell_id: int, kind: int, rows: slice, cols: slice, amplitude: float = -1.0) -> None:
-        self.alive[cell_id] = SimpleNamespace(id=cell_id, type=kind, amplitude=amplitude)
-        for row in range(*rows.indices(self.lattice.shape[0])):
-            for col in range(*cols.indices(self.lattice.shape[1])):
-                self.write(row, col, cell_id)
+    def add(self, cell_id: int, cell_type: int, *box: slice, amplitude: float = -1.0) -> None:
+        """A cell that fills a box: rows and columns, planes before them in 3D."""
+        self.alive[cell_id] = SimpleNamespace(id=cell_id, type=cell_type, amplitude=amplitude)
+        ranges = [range(*part.indices(side)) for part, side in zip(box, self.lattice.shape, strict=True)]
+        for place in np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, len(ranges)).tolist():
+            self.write(tuple(place), cell_id)
 
-    def write(self, row: int, col: int, cell_id: int) -> None:
+    def write(self, place: tuple[int, ...], cell_id: int) -> None:
         """CC3D's cell field: every write fires the watcher; an emptied cell is destroyed."""
-        old_id = int(self.lattice[row, col])
-        self.lattice[row, col] = cell_id
+        old_id = int(self.lattice[place])
+        self.lattice[place] = cell_id
         if self.term is not None:
-            self.change.point, self.change.new = (row, col), self.alive.get(cell_id)
-            self.callbacks.watcher.field3DChange()
+            self.change.point, self.change.new = place, self.alive.get(cell_id)
+            self.called.watcher.field3DChange()
         if old_id and not (self.lattice == old_id).any():
             del self.alive[old_id]
 
-    def ask(self, row: int, col: int, new_id: int) -> float:
-        self.energy.point, self.energy.new = (row, col), self.alive.get(new_id)
-        self.energy.old = self.alive.get(int(self.lattice[row, col]))
-        value = self.callbacks.energy.changeEnergy()
+    def ask(self, place: tuple[int, ...], new_id: int) -> float:
+        self.energy.point, self.energy.new = place, self.alive.get(new_id)
+        self.energy.old = self.alive.get(int(self.lattice[place]))
+        value = self.called.energy.changeEnergy()
         assert type(value) is float  # CC3D dies of anything else
         return value
 
     def sweep(self, attempts: int, random: np.random.Generator, accept: float = 0.3) -> list[float]:
         """Attempted copies of neighbours, a share of them accepted whatever they cost."""
-        height, width = self.lattice.shape
+        lattice = replace(self.known.lattice, shape=self.lattice.shape)
+        near = lattice.neighbours(lattice.geometry.moore_order)
         asked = []
         for _ in range(attempts):
-            row, col = int(random.integers(1, height - 1)), int(random.integers(1, width - 1))
-            down, right = random.integers(-1, 2, size=2)
-            new_id = int(self.lattice[row + down, col + right])
-            if new_id == self.lattice[row, col]:
+            site = int(random.integers(lattice.sites))
+            source = int(random.choice(near[site]))
+            new_id = int(self.lattice.ravel()[source])
+            place = lattice.index(site)
+            if source < 0 or new_id == self.lattice[place]:
                 continue
-            asked.append(self.ask(row, col, new_id))
+            asked.append(self.ask(place, new_id))
             if random.random() < accept:
-                self.write(row, col, new_id)
+                self.write(place, new_id)
         return asked

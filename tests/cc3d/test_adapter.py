@@ -7,43 +7,44 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cc3d_steppables.callbacks import REFUSED
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.backends.engine import EngineBackend
+from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.callbacks import REFUSED
 from neuralcpm_bridge.snapshots import load_snapshots
 from neuralcpm_bridge.state import CellState
 
 from .fake_host import FakeHost
 
 
-def expected(host: FakeHost, tissue: Artifact, row: int, col: int, new_id: int) -> float:
-    """The neural ΔH of a copy, from the lattice alone."""
+def expected(host: FakeHost, model: Artifact, place: tuple[int, ...], new_id: int, part: Part = "neural") -> float:
+    """The ΔH of a copy, from the lattice alone."""
     ids, inverse = np.unique(host.lattice, return_inverse=True)
     number = {0: 0} | {int(cell): index for index, cell in enumerate(ids[ids > 0], 1)}
-    lattice = np.array([number[int(cell)] for cell in ids])[inverse].reshape(host.lattice.shape)
+    numbered = np.array([number[int(cell)] for cell in ids])[inverse].reshape(host.lattice.shape)
     types = np.array([0, *(host.alive[int(cell)].type for cell in ids[ids > 0])])
-    backend = EngineBackend(tissue, CellState(lattice.astype(np.int32), types.astype(np.int32)), term="neural")
-    return backend.delta(row, col, number[new_id])
+    backend = EngineBackend(model, CellState(numbered, types, host.known.lattice), part=part)
+    return backend.delta(host.known.lattice.site(*place), number[new_id])
 
 
 def test_row_is_y_and_ids_may_be_anything(host: FakeHost, tissue: Artifact) -> None:
     host.begin()
     host.term.before_step(0)
-    for row, col, new_id in ((4, 9, 7), (10, 9, 7), (12, 10, 1000), (20, 19, 90000), (5, 3, 0)):
-        assert host.ask(row, col, new_id) == pytest.approx(10 * expected(host, tissue, row, col, new_id), abs=1e-4)
+    for place, new_id in (((4, 9), 7), ((10, 9), 7), ((12, 10), 1000), ((20, 19), 90000), ((5, 3), 0)):
+        assert host.ask(place, new_id) == pytest.approx(10 * expected(host, tissue, place, new_id), abs=1e-4)
 
 
 def test_weight_and_steering(host: FakeHost, tissue: Artifact) -> None:
     host.begin(weight=0.5)
     host.term.before_step(0)
-    full = 10 * expected(host, tissue, 4, 9, 7)
-    assert host.ask(4, 9, 7) == pytest.approx(0.5 * full, abs=1e-4)
+    full = 10 * expected(host, tissue, (4, 9), 7)
+    assert host.ask((4, 9), 7) == pytest.approx(0.5 * full, abs=1e-4)
     host.term.before_step(1, weight=0.0)
-    assert host.ask(4, 9, 7) == 0.0
+    assert host.ask((4, 9), 7) == 0.0
     host.degrees = 20.0
     host.term.before_step(2, weight=1.0)
-    assert host.ask(4, 9, 7) == pytest.approx(2 * full, abs=2e-4)
+    assert host.ask((4, 9), 7) == pytest.approx(2 * full, abs=2e-4)
 
 
 @pytest.mark.parametrize(("function", "amplitude"), [("Min", 4.0), ("Max", 10.0), ("ArithmeticAverage", 7.0)])
@@ -52,12 +53,14 @@ def test_amplitudes_by_cell_and_type(host: FakeHost, tissue: Artifact, function:
     host.alive[7].amplitude = 4.0
     host.begin(weight=0.5)
     host.term.before_step(0)
-    delta = expected(host, tissue, 4, 9, 7)
-    assert host.ask(4, 9, 7) == pytest.approx(0.5 * amplitude * delta, abs=1e-4)  # into cell 1000, which has T = 10
-    assert host.ask(3, 5, 7) == pytest.approx(0.5 * 4.0 * expected(host, tissue, 3, 5, 7), abs=1e-4)  # into the medium
+    delta = expected(host, tissue, (4, 9), 7)
+    assert host.ask((4, 9), 7) == pytest.approx(0.5 * amplitude * delta, abs=1e-4)  # into cell 1000, which has T = 10
+    assert host.ask((3, 5), 7) == pytest.approx(
+        0.5 * 4.0 * expected(host, tissue, (3, 5), 7), abs=1e-4
+    )  # into the medium
     host.by_type = {1: 3.0, 2: 10.0}
     host.term.before_step(1)
-    assert host.ask(17, 5, 1001) == pytest.approx(0.5 * 3.0 * expected(host, tissue, 17, 5, 1001), abs=1e-4)
+    assert host.ask((17, 5), 1001) == pytest.approx(0.5 * 3.0 * expected(host, tissue, (17, 5), 1001), abs=1e-4)
 
 
 def test_follows_whatever_happens(host: FakeHost, tissue: Artifact, capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,8 +74,8 @@ def test_follows_whatever_happens(host: FakeHost, tissue: Artifact, capsys: pyte
             host.add(90002, 1, slice(20, 26), slice(24, 28))
             host.alive[90002].type = 2
         if mcs == 4:  # a death, written pixel by pixel
-            for row, col in np.argwhere(host.lattice == 1000):
-                host.write(int(row), int(col), 0)
+            for place in np.argwhere(host.lattice == 1000).tolist():
+                host.write(tuple(place), 0)
         if mcs == 5:
             host.alive[1001].type = 2
         if mcs == 6:
@@ -80,9 +83,9 @@ def test_follows_whatever_happens(host: FakeHost, tissue: Artifact, capsys: pyte
         if mcs == 8:
             host.alive[90003].type = 1  # the wall comes alive
         if mcs == 9:  # the same pixel twice, the second time as the last copy that was asked about
-            host.ask(15, 20, 0)
-            host.write(15, 20, 90002)
-            host.write(15, 20, 0)
+            host.ask((15, 20), 0)
+            host.write((15, 20), 90002)
+            host.write((15, 20), 0)
         if mcs == 10:
             host.lattice = np.roll(host.lattice, 3, axis=1)  # a shifted lattice says nothing,
             host.term.stale = True  # but CC3D calls the steppable's __init__
@@ -109,15 +112,15 @@ def test_ids_are_reused(host: FakeHost) -> None:
     for number in range(20):
         host.add(91000 + number, 1, slice(0, 2), slice(0, 2))  # kills the one before
         host.term.before_step(1 + number)
-    assert host.term.mirror.opened().state().types.size <= 7
+    assert host.term.mirror._loaded.types.size <= 7
 
 
 def test_extinction_rule(host: FakeHost) -> None:
     host.add(5, 1, slice(28, 29), slice(30, 31))
     host.begin(extinction=True, weight=0.0)
     host.term.before_step(0)
-    assert host.ask(28, 30, 0) == REFUSED
-    assert host.ask(4, 9, 7) == 0.0
+    assert host.ask((28, 30), 0) == REFUSED
+    assert host.ask((4, 9), 7) == 0.0
     host.term.before_step(1)  # a refusal is no error
 
 
@@ -126,13 +129,13 @@ def test_errors_are_kept_and_the_lattice_saved(host: FakeHost, tmp_path: Path, w
     host.begin(weight=weight)
     host.term.before_step(0)
 
-    def broken(row: int, col: int, new_id: int) -> float:
+    def broken(site: int, host_id: int) -> float:
         raise ZeroDivisionError("on purpose")
 
     host.term.mirror.calls = lambda: (broken, broken)  # type: ignore[method-assign]
     host.term.before_step(1)
-    assert host.ask(4, 9, 7) == REFUSED
-    assert host.ask(4, 9, 7) == REFUSED
+    assert host.ask((4, 9), 7) == REFUSED
+    assert host.ask((4, 9), 7) == REFUSED
     with pytest.raises(UserError, match="stopped at MCS 2: unexpected ZeroDivisionError: on purpose The lattice was"):
         host.term.before_step(2)
     saved = load_snapshots(tmp_path / "out" / "neuralcpm_rescued_mcs2.npz")
@@ -146,8 +149,8 @@ def test_errors_are_kept_and_the_lattice_saved(host: FakeHost, tmp_path: Path, w
 def test_undefined_energies(host: FakeHost) -> None:
     host.begin()
     host.term.before_step(0)
-    host.callbacks.serve(lambda row, col, new_id: float("nan"), lambda row, col, new_id: None)
-    assert host.ask(4, 9, 7) == REFUSED
+    host.called.serve(lambda site, host_id: float("nan"), lambda site, host_id: None, host.shape())
+    assert host.ask((4, 9), 7) == REFUSED
     with pytest.raises(UserError, match="not a number"):
         host.term.end()
 
@@ -156,11 +159,11 @@ def test_interrupts_are_not_swallowed(host: FakeHost) -> None:
     host.begin()
     host.term.before_step(0)
 
-    def interrupted(row: int, col: int, new_id: int) -> float:
+    def interrupted(site: int, host_id: int) -> float:
         raise KeyboardInterrupt
 
-    host.callbacks.serve(interrupted, lambda row, col, new_id: None)
-    assert host.ask(4, 9, 7) == REFUSED
+    host.called.serve(interrupted, lambda site, host_id: None, host.shape())
+    assert host.ask((4, 9), 7) == REFUSED
     with pytest.raises(KeyboardInterrupt):
         host.term.before_step(1)
 
@@ -178,8 +181,8 @@ def test_a_second_thread_is_refused(host: FakeHost) -> None:
 
     host.begin()
     host.term.before_step(0)
-    host.ask(4, 9, 7)
-    other = Thread(target=host.ask, args=(4, 9, 7))
+    host.ask((4, 9), 7)
+    other = Thread(target=host.ask, args=((4, 9), 7))
     other.start()
     other.join()
     with pytest.raises(UserError, match="several work nodes"):
@@ -204,10 +207,10 @@ def test_a_model_the_engine_does_not_serve(host: FakeHost, tmp_path: Path) -> No
     host.add(5, 1, slice(28, 29), slice(30, 31))
     host.begin(model="cnn.onnx", extinction=True, check_every=1)
     host.term.before_step(0)
-    assert host.ask(28, 30, 0) == REFUSED
+    assert host.ask((28, 30), 0) == REFUSED
     host.sweep(15, np.random.default_rng(0))
-    for row, col in np.argwhere(host.lattice == 90000):
-        host.write(int(row), int(col), 0)
+    for place in np.argwhere(host.lattice == 90000).tolist():
+        host.write(tuple(place), 0)
     host.term.before_step(1)
     host.add(90001, 1, slice(20, 23), slice(20, 23))  # takes the place that 90000 left
     host.term.before_step(2)

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from cc3d_steppables.cc3dml_text import add_child, element_span, set_leaf
-from cc3d_steppables.facts import read_facts
+from cc3d_steppables.document import add_child, element_span, set_leaf
 from cc3d_steppables.folders import same_tree
-from cc3d_steppables.inject import Project, inject
-from cc3d_steppables.project import write_project
+from cc3d_steppables.inject import inject
+from cc3d_steppables.new import write_project
+from cc3d_steppables.project import Project
+from cc3d_steppables.reader import read_facts
 from cc3d_steppables.script_text import with_block, without_block
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
 
 from .models import tissue_model
@@ -84,13 +86,12 @@ def test_written_project_holds_what_the_model_says(tissue: Artifact, tmp_path: P
     project = Project.open(file)
     facts = project.facts()
     assert facts is not None
-    assert facts.shape == (20, 30)
-    assert facts.periodic == (True, True)
+    assert facts.lattice == Lattice.of((20, 30), "square", "periodic")
     assert facts.temperature == 4.0
-    assert facts.contact_order == 2
+    assert facts.energies.orders == {"contact": 2}
     J = np.array(tissue.metadata.symbolic.terms["contact"]["J"])  # type: ignore[union-attr]
-    assert facts.contact[frozenset(("A", "B"))] == pytest.approx(J[1, 2])  # scale 4 keeps J
-    assert facts.volume["A"] == pytest.approx((4 * 0.5, 40.0))
+    assert facts.energies.contact[frozenset(("A", "B"))] == pytest.approx(J[1, 2])  # scale 4 keeps J
+    assert facts.energies.constraints["volume"]["A"] == pytest.approx({"strength": 4 * 0.5, "target": 40.0})
     assert (file.parent / "Simulation" / "model.onnx").read_bytes() == tissue.path.read_bytes()
     pif = (file.parent / "Simulation" / "init.piff").read_text().splitlines()
     assert pif[:2] == ["1 A 7 11 2 2 0 0", "1 A 7 11 3 3 0 0"]
@@ -143,11 +144,12 @@ def test_replaced_energies(project: Path, tissue: Artifact, tmp_path: Path) -> N
     facts = Project.open(injected).facts()
     assert facts is not None
     J = np.array(tissue.metadata.symbolic.terms["contact"]["J"])  # type: ignore[union-attr]
-    assert facts.contact[frozenset(("Condensing", "Other"))] == pytest.approx(10 * J[1, 2] / 4)
-    assert facts.contact[frozenset(("Wall", "Condensing"))] == 30  # what the model does not see is kept
-    assert facts.volume["Other"] == pytest.approx((10 * 0.5, 40.0))
-    assert facts.volume["Wall"] == (2.0, 25.0)
-    assert facts.contact_order == 2
+    energies, volumes = facts.energies, facts.energies.constraints["volume"]
+    assert energies.contact[frozenset(("Condensing", "Other"))] == pytest.approx(10 * J[1, 2] / 4)
+    assert energies.contact[frozenset(("Wall", "Condensing"))] == 30  # what the model does not see is kept
+    assert volumes["Other"] == pytest.approx({"strength": 10 * 0.5, "target": 40.0})
+    assert volumes["Wall"] == {"strength": 2.0, "target": 25.0}
+    assert energies.orders == {"contact": 2}
     text = (injected.parent / "Simulation" / "Sort.xml").read_text()
     assert "<!-- hot -->" in text
     assert '<!-- <Plugin Name="Contact"/> an old try -->' in text
@@ -233,10 +235,13 @@ def test_boundaries(project: Path, tmp_path: Path) -> None:
 
 def test_facts_of_a_project() -> None:
     facts = read_facts(etree.fromstring(XML.encode()))
-    assert facts.shape == (40, 60)
+    assert facts.lattice == Lattice.of((40, 60), "square", "free")
     assert facts.potts_nodes == 4
     assert facts.type_names == {0: "Medium", 1: "Condensing", 2: "Other", 3: "Wall"}
-    assert facts.volume["Condensing"] == (2.0, 25.0)
+    assert facts.energies.constraints == {
+        "volume": {name: {"strength": 2.0, "target": 25.0} for name in ("Condensing", "Other", "Wall")}
+    }
+    assert facts.energies.orders == {"contact": 1}
     serial = XML.replace("</Metadata>", '<NonParallelModule Name="Potts"/></Metadata>')
     assert read_facts(etree.fromstring(serial.encode())).potts_nodes == 1
 
