@@ -114,10 +114,10 @@ NCPM_API const char* ncpm_metadata(const ncpm_model* model);
 NCPM_API int ncpm_type_count(const ncpm_model* model, int32_t* count);
 /* Name of a type, 0 being the medium; NULL if there is none. Valid as long as the model. */
 NCPM_API const char* ncpm_type_name(const ncpm_model* model, int32_t type);
-NCPM_API int ncpm_temperature(const ncpm_model* model, double* temperature); /* of training */
-NCPM_API int ncpm_geometry(const ncpm_model* model, int32_t* geometry);           /* NCPM_SQUARE, ... */
+NCPM_API int ncpm_temperature(const ncpm_model* model, double* temperature);             /* of training */
+NCPM_API int ncpm_geometry(const ncpm_model* model, int32_t* geometry);                  /* NCPM_SQUARE, ... */
 NCPM_API int ncpm_is_periodic(const ncpm_model* model, int32_t axis, int32_t* periodic); /* as in training */
-NCPM_API int ncpm_forbids_extinction(const ncpm_model* model, int32_t* forbids); /* as in training */
+NCPM_API int ncpm_forbids_extinction(const ncpm_model* model, int32_t* forbids);         /* as in training */
 
 /* -- States ------------------------------------------------------------------------------------------------ */
 

@@ -20,8 +20,7 @@ struct Flip {
 
   Flip(const Tissue& tissue, int at, std::int32_t id) : site(at), old_id(tissue.ids[at]), new_id(id) {
     for (std::size_t i = 0; i < tissue.neighbourhoods.size(); ++i)
-      around[i].count =
-          tissue.neighbourhoods[i].ids_around(tissue.lattice, site, tissue.ids.data(), around[i].ids);
+      around[i].count = tissue.neighbourhoods[i].ids_around(tissue.lattice, site, tissue.ids.data(), around[i].ids);
   }
 };
 

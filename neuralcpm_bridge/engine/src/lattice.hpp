@@ -104,9 +104,9 @@ class Neighbourhood {
   int size() const { return size_; }
   double pair_weight() const { return 2.0 / size_; }
 
-  // Writes the neighbours of a site to `out`, in the order of the offsets, and returns how many there are. Beyond a free
-  // boundary there are none, and a site is no neighbour of itself; on a ring narrower than the neighbourhood several
-  // offsets reach the same site and each counts.
+  // Writes the neighbours of a site to `out`, in the order of the offsets, and returns how many there are. Beyond a
+  // free boundary there are none, and a site is no neighbour of itself; on a ring narrower than the neighbourhood
+  // several offsets reach the same site and each counts.
   int around(const Lattice& lattice, int site, int* out) const {
     return around(lattice, site, out, [](int other) { return other; });
   }

@@ -141,8 +141,8 @@ Comparison Mirror::compare(const std::int64_t* host_ids) {
   const Energy cached = state().energy();
   state().rebuild();
   result.energy = state().energy();
-  result.drift = std::max(std::abs(cached.symbolic - result.energy.symbolic),
-                          std::abs(cached.neural - result.energy.neural));
+  result.drift =
+      std::max(std::abs(cached.symbolic - result.energy.symbolic), std::abs(cached.neural - result.energy.neural));
   if (!std::isfinite(result.drift))
     throw Error("The model's energy is not a number: its weights are out of range, export it again.");
   if (result.differing) state().reset(std::move(found), std::vector<std::int32_t>(tissue.types));

@@ -78,9 +78,7 @@ class Mirror {
   // A cell that no one has mentioned yet, or one that has changed its type. False: load again.
   bool appear(HostCell cell);
 
-  double delta(std::int64_t site, std::int64_t host_id) {
-    return state().delta(state().site(site), ids_.at(host_id));
-  }
+  double delta(std::int64_t site, std::int64_t host_id) { return state().delta(state().site(site), ids_.at(host_id)); }
   void commit(std::int64_t site, std::int64_t host_id) { state().commit(state().site(site), ids_.at(host_id)); }
 
   // Where the lattices differ the host's is taken over.

@@ -119,8 +119,7 @@ void read_lattice(const json::Value& metadata, Model& model) {
   model.periodic.clear();
   if (boundary.kind == json::Value::Kind::Array)
     for (const json::Value& word : boundary.items) model.periodic.push_back(is_periodic(word.as_string("boundary")));
-  else
-    model.periodic.assign(axes, is_periodic(boundary.as_string("boundary")));
+  else model.periodic.assign(axes, is_periodic(boundary.as_string("boundary")));
   if (model.periodic.size() != axes)
     throw Error("The model states " + std::to_string(model.periodic.size()) + " boundaries, but a " +
                 name_of(model.geometry) + " lattice has " + std::to_string(axes) + " axes: export the model again.");

@@ -1,8 +1,11 @@
 #include "moments.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
+
+#include "error.hpp"
 
 namespace ncpm {
 namespace {
@@ -22,8 +25,7 @@ Extremes eigenvalues_2d(const Covariance& c) {
 Extremes eigenvalues_3d(const Covariance& c) {
   const double mean = (c.zz + c.yy + c.xx) / 3.0;
   const double z = c.zz - mean, y = c.yy - mean, x = c.xx - mean;
-  const double scale =
-      std::sqrt((z * z + y * y + x * x + 2.0 * (c.zy * c.zy + c.zx * c.zx + c.yx * c.yx)) / 6.0);
+  const double scale = std::sqrt((z * z + y * y + x * x + 2.0 * (c.zy * c.zy + c.zx * c.zx + c.yx * c.yx)) / 6.0);
   if (scale == 0.0) return {mean, mean};
   const double determinant =
       z * (y * x - c.yx * c.yx) - c.zy * (c.zy * x - c.yx * c.zx) + c.zx * (c.zy * c.yx - y * c.zx);
@@ -36,8 +38,8 @@ Extremes eigenvalues_3d(const Covariance& c) {
 
 Moments Moments::with(Offset at, int sign) const {
   const std::int64_t p = at.plane, r = at.row, c = at.col;
-  return {n + sign,           z + sign * p,       y + sign * r,      x + sign * c,      zz + sign * p * p,
-          yy + sign * r * r,  xx + sign * c * c,  zy + sign * p * r, zx + sign * p * c, yx + sign * r * c};
+  return {n + sign,          z + sign * p,      y + sign * r,      x + sign * c,      zz + sign * p * p,
+          yy + sign * r * r, xx + sign * c * c, zy + sign * p * r, zx + sign * p * c, yx + sign * r * c};
 }
 
 Covariance::Covariance(Geometry geometry, const Moments& m) {
@@ -94,9 +96,32 @@ void CellMoments::rebuild(const Tissue& tissue) {
     moved[id] = 1;
     any = true;
   }
-  if (!any) return;
-  for (int site = 0; site < tissue.sites(); ++site)
-    if (moved[tissue.ids[site]]) add(cells_[tissue.ids[site]], site);
+  if (any)
+    for (int site = 0; site < tissue.sites(); ++site)
+      if (moved[tissue.ids[site]]) add(cells_[tissue.ids[site]], site);
+  check_spans(tissue);
+}
+
+void CellMoments::check_spans(const Tissue& tissue) const {
+  const Lattice& lattice = tissue.lattice;
+  if (std::none_of(lattice.periodic.begin(), lattice.periodic.end(), [](bool ring) { return ring; })) return;
+  const int sizes[3] = {lattice.depth, lattice.height, lattice.width};
+  std::vector<std::array<int, 6>> spans(cells_.size(), {0, 0, 0, 0, 0, 0});  // least and greatest way along each axis
+  for (int site = 0; site < tissue.sites(); ++site) {
+    const std::int32_t id = tissue.ids[site];
+    if (id == 0) continue;
+    const Offset way = lattice.between(lattice.place(cells_[id].reference), lattice.place(site));
+    const int along[3] = {way.plane, way.row, way.col};
+    for (int axis = 0; axis < 3; ++axis) {
+      int& least = spans[id][2 * axis];
+      int& greatest = spans[id][2 * axis + 1];
+      least = std::min(least, along[axis]);
+      greatest = std::max(greatest, along[axis]);
+      if (lattice.periodic[axis] && sizes[axis] > 1 && 2 * (greatest - least) > sizes[axis])
+        throw Error("Cell " + std::to_string(id) + " spans more than half of a periodic lattice of " + lattice.text() +
+                    " sites, where its length is not defined: use a larger lattice or a free boundary.");
+    }
+  }
 }
 
 Moments CellMoments::changed(const Tissue& tissue, std::int32_t id, int site, int sign) const {

@@ -38,6 +38,7 @@ struct Axes {
 // the cell's middle: the cell's shape as long as it spans less than three eighths of every ring.
 class CellMoments {
  public:
+  // Throws Error where a cell spans more than half a ring: which way round it lies is not defined.
   void rebuild(const Tissue& tissue);
   void grow(int cells) { cells_.resize(cells); }
   void commit(const Tissue& before, const Flip& flip);
@@ -53,6 +54,7 @@ class CellMoments {
     Moments moments;
   };
 
+  void check_spans(const Tissue& tissue) const;
   static bool off_centre(const Lattice& lattice, const Moments& moments);
   static int middle(const Lattice& lattice, const Cell& cell);
 

@@ -170,12 +170,9 @@ SweepCounts sweep(State& state, const SweepOptions& options) {
   counts.attempts = sites * options.mcs;
   if (!options.boundary_only)
     run_steps(state, options, counts, [&] { plain_sweep(state, options, sites, copies, counts); });
-  else if (copies.size() <= 8)
-    run_boundary<std::uint8_t>(state, options, copies, counts);
-  else if (copies.size() <= 32)
-    run_boundary<std::uint32_t>(state, options, copies, counts);
-  else
-    run_boundary<std::uint64_t>(state, options, copies, counts);
+  else if (copies.size() <= 8) run_boundary<std::uint8_t>(state, options, copies, counts);
+  else if (copies.size() <= 32) run_boundary<std::uint32_t>(state, options, copies, counts);
+  else run_boundary<std::uint64_t>(state, options, copies, counts);
   return counts;
 }
 

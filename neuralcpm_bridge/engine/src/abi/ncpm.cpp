@@ -270,9 +270,8 @@ int ncpm_commit(ncpm_state* state, int64_t site, int32_t new_id) {
 }
 
 int ncpm_change_pixels(ncpm_state* state, int64_t count, const int64_t* sites, const int32_t* new_ids) {
-  return with_state(state, [&](State& s) {
-    s.change_pixels(sites_from(s, count, sites), copied(new_ids, count, "new_ids"));
-  });
+  return with_state(state,
+                    [&](State& s) { s.change_pixels(sites_from(s, count, sites), copied(new_ids, count, "new_ids")); });
 }
 
 int ncpm_set_type(ncpm_state* state, int32_t id, int32_t type) {
@@ -337,8 +336,8 @@ int ncpm_free_mirror(ncpm_mirror* mirror) {
 
 int ncpm_mirror_load(ncpm_mirror* mirror, const int64_t* host_ids, int64_t cells, const int64_t* cell_ids,
                      const int32_t* types) {
-  return with_mirror(
-      mirror, [&](Mirror& m) { m.load(given(host_ids, "host_ids"), cells_from(cells, cell_ids, types)); });
+  return with_mirror(mirror,
+                     [&](Mirror& m) { m.load(given(host_ids, "host_ids"), cells_from(cells, cell_ids, types)); });
 }
 
 int ncpm_mirror_follow(ncpm_mirror* mirror, int64_t cells, const int64_t* cell_ids, const int32_t* types,

@@ -58,8 +58,7 @@ void bind_id_map(nb::module_& m) {
           "New and changed cells as (id, type) of the model; None: only a whole load can tell.")
       .def(
           "bury",
-          [](IdMap& self, const Indices& cells, const Types& types,
-             const Indices& volumes) -> std::optional<Changes> {
+          [](IdMap& self, const Indices& cells, const Types& types, const Indices& volumes) -> std::optional<Changes> {
             std::vector<IdMap::Change> changes;
             if (!self.bury(cells_from(cells, types), to_vector(volumes), changes)) return std::nullopt;
             return as_pairs(changes);
