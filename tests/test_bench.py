@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
 
-from neuralcpm_bridge import bench
+from neuralcpm_bridge.app import bench
+from neuralcpm_bridge.lattice import Lattice
+from neuralcpm_bridge.state import CellState
 
-FLIP = [(0, 0, 0)]
+FLIP = [(0, 0)]
 
 
-def wait(seconds: float) -> None:
-    stop = time.thread_time() + seconds
-    while time.thread_time() < stop:
-        pass
+class Clock:
+    """A thread's processor time that passes only where a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def thread_time_ns(self) -> int:
+        return self.now
+
+    def waiting(self, microseconds: int):
+        def wait(*_: int) -> None:
+            self.now += 1000 * microseconds
+
+        return wait
 
 
 def test_the_fields_and_their_quotients(cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,7 +35,7 @@ def test_the_fields_and_their_quotients(cli, monkeypatch: pytest.MonkeyPatch) ->
     code, out, _ = cli("bench", "--json")
     assert code == 0
     report = json.loads(out)
-    assert set(report) == {"isa", "gemm_gmac_per_s", "delta", "scaling", "metropolis"}
+    assert set(report) == {"isa", "gemm_gmac_per_s", "delta", "scaling", "metropolis", "lattices"}
     assert list(report["delta"]) == ["local8", "local16", "local8x2", "paper_nh"]
     for model in report["delta"].values():
         assert set(model) == {"engine_us", "p95_us", "commit_us", "onnxruntime_us", "ratio", "gmac_per_s"}
@@ -35,12 +46,42 @@ def test_the_fields_and_their_quotients(cli, monkeypatch: pytest.MonkeyPatch) ->
     assert scaling["cells_50_us"] == report["delta"]["local8"]["engine_us"]
     assert scaling["ratio"] == pytest.approx(scaling["cells_5000_us"] / scaling["cells_50_us"])
     assert set(report["metropolis"]) == {"cellsort", "local8", "paper_nh"}
+    assert set(report["lattices"]) == {"hexagonal", "cubic"}
+    for entry in (*report["metropolis"].values(), *report["lattices"].values()):
+        assert set(entry) == {"attempts_per_s"}
+        assert entry["attempts_per_s"] > 0
 
 
-def test_what_is_compared_takes_as_many_turns() -> None:
-    turns = bench.time_in_turn({"fast": (lambda *_: wait(1e-4), FLIP), "slow": (lambda *_: wait(5e-3), FLIP)}, 0.3)
+def test_what_is_compared_takes_as_many_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(bench, "time", clock)
+    turns = bench.time_in_turn({"fast": (clock.waiting(100), FLIP), "slow": (clock.waiting(5000), FLIP)}, 0.3)
     assert len(turns["fast"]) == len(turns["slow"]) > 1
-    assert bench.typical(turns["slow"]) / bench.typical(turns["fast"]) == pytest.approx(50, rel=0.3)
+    assert sum(map(len, turns["fast"])) == 50 * sum(map(len, turns["slow"]))
+    assert (bench.typical(turns["fast"]), bench.typical(turns["slow"])) == (100.0, 5000.0)
+
+
+@pytest.mark.parametrize("geometry", ["square", "hexagonal", "cubic"])
+def test_flips_cross_borders_between_cells(geometry: str) -> None:
+    lattice = Lattice.of((9, 9, 9) if geometry == "cubic" else (12, 12), geometry)
+    ids = np.zeros(lattice.shape, dtype=np.int32)
+    ids[2:5], ids[5:8] = 1, 2
+    state = CellState(ids, np.array([0, 1, 1]), lattice)
+    flips = bench.boundary_flips(state, 200)
+    neighbours = lattice.neighbours(lattice.geometry.moore_order)
+    for site, new_id in flips:
+        assert ids.ravel()[site] != new_id
+        assert new_id in ids.ravel()[neighbours[site]]
+    assert {new_id for _, new_id in flips} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("geometry", bench.OTHER_LATTICES)
+def test_the_tissue_on_other_lattices_lives(geometry: str) -> None:
+    shape, block = bench.OTHER_LATTICES[geometry]
+    engine = bench.cell_sorting(Lattice.of(shape, geometry), block)
+    assert set(engine.volumes[1:].tolist()) == {block ** len(shape)}
+    counts = engine.sweep(1, 1.0, 1)
+    assert 0 < counts["accepted"] < counts["proposals"] < counts["attempts"] == np.prod(shape)
 
 
 def test_a_turn_counts_once_however_many_calls_it_holds() -> None:

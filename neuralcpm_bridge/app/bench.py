@@ -105,7 +105,8 @@ def cell_sorting(lattice: Lattice, block: int) -> EngineState:
     blocks = np.indices(lattice.shape) // block
     counts = np.array(lattice.shape) // block
     inner = np.all([(place > 0) & (place < count - 1) for place, count in zip(blocks, counts, strict=True)], axis=0)
-    ids = np.where(inner, np.ravel_multi_index(tuple(blocks), tuple(counts)) + 1, 0).astype(np.int32)
+    number = np.where(inner, np.ravel_multi_index(tuple(blocks), tuple(counts)), 0)
+    ids = np.unique(number, return_inverse=True)[1].reshape(lattice.shape).astype(np.int32)
     types = np.concatenate([[0], 1 + np.arange(ids.max()) % 2]).astype(np.int32)
     return EngineState(Model(json.dumps(description), weights), ids, types)
 
