@@ -75,7 +75,7 @@ TARGETS = {
             {"periodic": "periodic", "free": "constant"},
             forbids_extinction=True,
             surface_unit={"square": 1.0, "hexagonal": 1.0, "cubic": 1.0},
-            highest_order={"square": 6, "hexagonal": 11, "cubic": 9},
+            highest_order={"square": 6, "hexagonal": 5, "cubic": 8},
         ),
     )
 }

@@ -22,6 +22,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """One exported model per architecture, freshly initialised."""
     import torch
 
+    from neuralcpm_bridge.artifact import LatticeEntry
+    from neuralcpm_bridge.artifact import LatticeEntry
     from training.export import export
     from training.hamiltonians import make_preset
 
@@ -30,7 +32,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     paths = {}
     for name in presets:
         torch.manual_seed(7)
-        hamiltonian = make_preset(name, cells=9 if name == "mnist-cnn" else None, lattice=(36, 40))
+        hamiltonian = make_preset(
+            name, cells=9 if name == "mnist-cnn" else None, lattice=LatticeEntry.of(shape=(36, 40))
+        )
         paths[name] = export(hamiltonian, folder / f"{name}.onnx").path
     return paths
 

@@ -95,13 +95,11 @@ def import_reference(
     """Turn weights of the paper's authors into a model file."""
     with needs_torch("import-reference"):
         from training.export import export
-        from training.reference import import_reference, lattice_of
+        from training.reference import import_reference
 
     hamiltonian = import_reference(file, experiment, model)
     provenance = {"source": f"{experiment} {model} of the paper's authors", "file": file.name}
-    artifact = export(
-        hamiltonian, output, name=f"{experiment}_{model}", lattice=lattice_of(experiment), training=provenance
-    )
+    artifact = export(hamiltonian, output, name=f"{experiment}_{model}", training=provenance)
     print(f"Wrote {output}: {artifact.metadata.architecture}, {artifact.metadata.parameters:,} parameters.")
 
 
