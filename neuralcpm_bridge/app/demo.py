@@ -24,11 +24,12 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.pretrained import PREFIX, resolve_model
 from neuralcpm_bridge.recording import Recording
+from neuralcpm_bridge.sampling import mixed_starts
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 from neuralcpm_bridge.state import CellState
 
 from .report import write_report
-from .report.measuring import Measured, aspect_gap_title, comparable_measures, mixed_starts, nearest_to_data
+from .report.measuring import Measured, aspect_gap_title, comparable_measures, nearest_to_data
 
 RECIPE = "elongation"
 CLOSURE = PREFIX + "elongated-cells"
@@ -99,7 +100,7 @@ def run_demo(folder: Path, plan: Plan, seed: int, threads: int, narrate: Narrato
     data = _make_data(folder, plan, seed, threads, narrate)
     models = _train(folder, data, plan, seed, threads, narrate) if plan.trains else _take_bundled(folder, narrate)
     _verify(models, data, seed, narrate)
-    starts = mixed_starts(data, plan.replicates, seed)
+    starts = mixed_starts(data, plan.replicates, np.random.default_rng([seed, 11]))
     drawn = {
         name: _simulate(folder, name, artifact, starts, plan, seed, threads, narrate)
         for name, artifact in models._asdict().items()
@@ -119,7 +120,7 @@ def _claim(folder: Path, plan: Plan, seed: int) -> None:
         "program": f"neuralcpm-bridge {__version__}",
         "seed": seed,
         "plan": asdict(plan),
-        "pretrained": load_artifact(CLOSURE, check_examples=False).metadata.weights_hash,
+        "pretrained": load_artifact(CLOSURE).metadata.weights_hash,
     }
     marker = folder / "demo.json"
     if folder.is_file():
@@ -204,7 +205,6 @@ def _train(folder: Path, data: Snapshots, plan: Plan, seed: int, threads: int, n
                 model,
                 folder / name / "model.onnx",
                 name=name,
-                lattice=data.ids.shape[1:],
                 temperature=config.sampler.temperature,
                 training=facts | ({"started_from": CLOSURE} if start is not None else {}),
             )
@@ -253,13 +253,11 @@ def _simulate(
     provenance |= {"seed": seed, "start": "single pixels"}
     with narrate(f"simulate {name}") as step:
         chains = open_chains(artifact, starts, dynamics, threads)
-        recording = Recording(meta.types, meta.boundary)
+        recording = Recording(meta.types)
         for done in recording.follow(chains, plan.mcs, SNAPSHOTS, FRAMES):
             step.progress(done, plan.mcs)
         written = recording.save(folder / "simulations" / name, provenance)
-        samples = Snapshots.from_states(
-            recording.states[-1], type_names=meta.types, boundary=meta.boundary, provenance=provenance
-        )
+        samples = Snapshots.from_states(recording.states[-1], type_names=meta.types, provenance=provenance)
         samples.save(folder / name / "samples.npz")
         step.tell(f"{len(starts)} runs of {plan.mcs} MCS from scattered single pixels, {written[-1]} shows one")
     return samples
@@ -310,7 +308,7 @@ def _percent(share: Measured) -> str:
 def _write_for_hosts(
     folder: Path, closure: Artifact, start: CellState, seed: int, narrate: Narrator
 ) -> tuple[Path, Path]:
-    from cc3d_steppables.project import write_project
+    from cc3d_steppables.new import write_project
     from morpheus_xml.new import RunPlan, new_model
     from neuralcpm_bridge.library import engine_library_if_installed
 

@@ -114,11 +114,10 @@ def exported(folder: Path, name: str, scratch: Path) -> tuple[Artifact | None, s
         from training.trainer import load_run
     except ModuleNotFoundError as error:
         return None, f"{error.name} is not installed, so the weights of the checkpoint could not be read."
-    hamiltonian, config, header = load_run(folder)
-    height, width = header["data"]["lattice"]
+    hamiltonian, config, _ = load_run(folder)
     file = scratch / f"{len(list(scratch.iterdir()))}.onnx"
     temperature = config.sampler.temperature
-    return export(hamiltonian, file, name=name, lattice=(height, width), temperature=temperature), ""
+    return export(hamiltonian, file, name=name, temperature=temperature), ""
 
 
 def checkpoint_header(path: Path) -> dict[str, Any]:

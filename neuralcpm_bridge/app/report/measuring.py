@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.delta import open_backend
-from neuralcpm_bridge.embedded import Dynamics, open_chains
-from neuralcpm_bridge.initial import shrunk_to_pixels
+from neuralcpm_bridge.lattice import size_text
 from neuralcpm_bridge.metrics import summary, volume_range, volumes_fit
+from neuralcpm_bridge.sampling import sample_from_mixed
 from neuralcpm_bridge.snapshots import Snapshots
-from neuralcpm_bridge.state import CellState
 
 from ..bench import boundary_flips, time_in_turn, typical
 
@@ -36,30 +35,13 @@ class Sampling:
 
 
 def draw_samples(artifact: Artifact, data: Snapshots, how: Sampling) -> Snapshots:
-    """The end of chains that start with the data's cells shrunk to single pixels."""
-    starts = mixed_starts(data, how.replicates, how.seed)
-    dynamics = Dynamics(artifact.metadata.temperature, how.seed, forbid_extinction=artifact.metadata.extinction)
-    chains = open_chains(artifact, starts, dynamics, how.threads)
-    chains.advance(how.mcs)
-    provenance = {"sampled from": artifact.metadata.name, "mcs": how.mcs, "seed": how.seed}
-    return Snapshots.from_states(
-        chains.states(),
-        type_names=artifact.metadata.types,
-        boundary=artifact.metadata.boundary,
-        provenance=provenance,
-    )
-
-
-def mixed_starts(data: Snapshots, replicates: int, seed: int) -> list[CellState]:
-    """Cells of random states of the data as single pixels."""
-    random = np.random.default_rng([seed, 17])
-    chosen = [data[int(number)] for number in random.integers(len(data), size=replicates)]
-    return [shrunk_to_pixels(state, random) for state in chosen]
+    """The end of chains that start with the data's cells scattered as single pixels."""
+    return sample_from_mixed(artifact, data, how.replicates, how.mcs, seed=how.seed, threads=how.threads)
 
 
 def microseconds(artifact: Artifact, data: Snapshots | None) -> dict[str, Any]:
     """Median and 95th percentile of one ΔH on a state of the data, or on the model's own example."""
-    state = data[0] if data is not None else artifact.metadata.examples[0].state()
+    state = data[0] if data is not None else artifact.metadata.example_states()[0]
     backend = open_backend(artifact, state)
     flips = boundary_flips(state, TIMED_FLIPS)
     timed = {"delta": (backend.delta, flips)}
@@ -69,7 +51,7 @@ def microseconds(artifact: Artifact, data: Snapshots | None) -> dict[str, Any]:
         "median": typical(turns),
         "p95": float(np.percentile(np.concatenate(turns), 95)),
         "by": backend.name,
-        "where": f"{state.shape[0]}×{state.shape[1]} sites, {state.cells.size} cells",
+        "where": f"{size_text(state.shape)} sites, {state.cells.size} cells",
     }
 
 
@@ -100,12 +82,10 @@ class Measured(NamedTuple):
 def comparable_measures(samples: Snapshots, data: Snapshots) -> dict[str, Measured]:
     """Rows of the table: every measure that is defined, each a number of its own."""
     allowed = volume_range(data)
-    names = samples.type_names or tuple(f"type {kind}" for kind in range(int(samples.types.max()) + 1))
+    names = samples.type_names or tuple(f"type {number}" for number in range(int(samples.types.max()) + 1))
     values: dict[str, list[float]] = {}
     for number, state in enumerate(samples):
-        one = slice(number, number + 1)
-        alone = Snapshots(samples.ids[one], samples.types[one], samples.type_names, samples.boundary)
-        found = summary(alone) | {"p_volume": float(volumes_fit(state, allowed))}
+        found = summary(samples.chosen([number])) | {"p_volume": float(volumes_fit(state, allowed))}
         for title, value in _rows(found, names).items():
             if value is not None:
                 values.setdefault(title, []).append(value)
@@ -127,9 +107,9 @@ def _rows(found: dict[str, Any], names: Sequence[str]) -> dict[str, float | None
             continue
         # measures along an axis know types 1 and 2 only, the others start with the medium
         first = 1 if key == "variance_fractions" else 0
-        for kind, entry in enumerate(value, start=first):
-            if 0 < kind < len(names):
-                rows[title.format(names[kind])] = entry
+        for cell_type, entry in enumerate(value, start=first):
+            if 0 < cell_type < len(names):
+                rows[title.format(names[cell_type])] = entry
         if key == "aspect_ratio" and len(names) == CELL_TYPES_TO_COMPARE + 1 and None not in value[1:]:
             rows[aspect_gap_title(names)] = value[2] - value[1]
     return rows

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from neuralcpm_bridge.artifact import Metadata
-from neuralcpm_bridge.conventions import TARGETS, SymbolicValues, symbolic_values
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.conventions import TARGETS, parameter_rows, uncarried_terms
+from neuralcpm_bridge.lattice import boundary_text, size_text
 from neuralcpm_bridge.pictures import Line
 from neuralcpm_bridge.snapshots import Snapshots
 
@@ -42,10 +42,9 @@ def lede(runs: Sequence[Run], verdict: str) -> str:
     if verdict:
         return verdict
     run = runs[0]
-    kind = _architecture(run)
     size = f" with {run.artifact.metadata.parameters:,} parameters" if run.artifact else ""
     time = f", trained for {run.header['step']:,} steps in {duration(run.header['seconds'])}" if run.header else ""
-    return f"A model of the kind {kind}{size}{time}."
+    return f"A model of the kind {_architecture(run)}{size}{time}."
 
 
 def what_was_trained(runs: Sequence[Run], data: Snapshots | None) -> str:
@@ -101,10 +100,11 @@ def _window(run: Run) -> str:
 def data_sentence(data: Snapshots | None) -> str:
     if data is None:
         return "The data set was not found beside the run: samples and measures of the data are left out."
-    height, width = data.ids.shape[1:]
     cells = np.mean([state.cells.size for state in data])
     types = f" of the types {', '.join(data.type_names[1:])}" if len(data.type_names) > 1 else ""
-    text = f"{len(data)} snapshots of {height}×{width} sites, about {cells:.0f} cells{types}, {data.boundary} boundary"
+    lattice = data.lattice
+    text = f"{len(data)} snapshots of {size_text(lattice.shape)} sites ({lattice.geometry.name}), "
+    text += f"about {cells:.0f} cells{types}, {boundary_text(lattice.boundary)} boundary"
     recipe = data.provenance.get("recipe", {})
     if recipe:
         text += f"; generated ({recipe.get('name', 'unnamed')}, {recipe.get('mcs', '?')} MCS each)"
@@ -176,39 +176,27 @@ def parameters(runs: Sequence[Run], truth: dict[str, float]) -> str:
             continue
         parts += [f"<h3>{html.escape(run.name)}</h3>", parameter_table(run.artifact.metadata, truth)]
     words = (
-        "Energies of the training convention (H = ¼ Σ over Moore pairs J + Σ λ(V − V*)²) and the same in the words of "
-        "each host: contact energies J of two types, strength λ and target V* of volumes, temperature T. With "
+        "Energies of the training convention (H = 2/|N| Σ over neighbour pairs J + Σ λ(V − V*)² + …) and the same in "
+        "the words of each host: contact energies J of two types, strengths and targets of cells, temperature T. With "
         "a network, its ΔH (which holds its weight w_NN) is added to them unchanged."
     )
     return html.section("Parameters, in the conventions of the hosts", html.paragraph(words), *parts) if parts else ""
 
 
 def parameter_table(meta: Metadata, truth: dict[str, float]) -> str:
-    try:
-        values = {host: symbolic_values(meta, target) for host, target in TARGETS.items() if host in HOST_NAMES}
-    except UserError as error:
-        return html.paragraph(str(error), "note")
-    rows: list[list[Any]] = []
-    count = len(meta.types)
-
-    def add(title: str, key: str, pick: Any) -> None:
-        rows.append([title, *(float(pick(values[host])) for host in HOST_NAMES), *([truth.get(key)] if truth else [])])
-
-    for a in range(count):
-        for b in range(max(a, 1), count):
-            add(f"J {meta.types[a]}, {meta.types[b]}", f"J{a}{b}", lambda v, a=a, b=b: v.contact[a, b])
-    for kind in [1] if _types_share_volume(values["embedded"]) else range(1, count):
-        of = "" if _types_share_volume(values["embedded"]) else f", {meta.types[kind]}"
-        add(f"λ{of}", "lambda", lambda v, k=kind: v.strength[k])
-        add(f"V*{of}", "", lambda v, k=kind: v.target_volume[k])
-    add("T", "", lambda v: v.temperature)
-    if meta.neural is not None:
-        rows.append(["w_NN", *([meta.neural.weight] * len(HOST_NAMES)), *([None] if truth else [])])
-    return html.table(["", *HOST_NAMES.values(), *(["truth"] if truth else [])], rows)
-
-
-def _types_share_volume(values: SymbolicValues) -> bool:
-    return bool(np.ptp(values.strength[1:]) == 0 and np.ptp(values.target_volume[1:]) == 0)
+    """The model's own numbers and the same in every host; what a host cannot carry stays empty and is said below."""
+    if meta.symbolic is None:
+        return html.paragraph("The model has no analytic terms: its network is the whole energy.", "note")
+    rows = [
+        [row.title, *(row.values[host] for host in HOST_NAMES), *([truth.get(row.key)] if truth else [])]
+        for row in parameter_rows(meta)
+    ]
+    notes = [
+        html.paragraph(f"{target.host}: {term} is left to the learned term, since {why}.", "note")
+        for target in TARGETS.values()
+        for term, why in uncarried_terms(meta, target).items()
+    ]
+    return html.table(["", *HOST_NAMES.values(), *(["truth"] if truth else [])], rows) + "".join(notes)
 
 
 def samples(runs: Sequence[Run], data: Snapshots | None) -> str:

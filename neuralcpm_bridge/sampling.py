@@ -1,0 +1,140 @@
+"""Chains of a model on the engine, many at once: what training compares with data, and samples from mixed starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .artifact import Artifact
+from .errors import engine_speaking
+from .initial import scattered_like
+from .snapshots import Snapshots
+from .state import CellState
+
+if TYPE_CHECKING:
+    from ._engine import Model, State
+
+Ids = NDArray[np.int32]
+
+GROWTH_MCS = 30
+"""Monte Carlo steps in which single pixels grow into cells before a mixed chain counts as a sample."""
+
+
+class Moves(NamedTuple):
+    """What happened: proposals that cost a ΔH, and how many of them were accepted."""
+
+    proposals: int
+    accepted: int
+
+    @property
+    def acceptance(self) -> float:
+        return self.accepted / self.proposals if self.proposals else 0.0
+
+
+@dataclass(frozen=True)
+class ChainRules:
+    """Serial copy dynamics on the engine, one chain per thread at a time.
+
+    `balanced` chains weigh every copy by how often its reverse is proposed: they sample e^{−H/T} itself. `staged`
+    ones ask the network only about copies that the analytic part lets pass, with odds of a copy and its reverse as
+    before: a third to a fifth of the evaluations of a closure. `trades`: pairs of cells that are asked after every
+    Monte Carlo step whether they trade places: arrangements that copies alone take thousands of steps to find.
+    """
+
+    temperature: float = 1.0
+    threads: int = 1
+    balanced: bool = False
+    staged: bool = False
+    trades: int = 0
+    forbid_extinction: bool = True
+
+    def run(self, model: Model, ids: Ids, types: Ids, mcs: int, seed: int) -> tuple[Ids, Moves]:
+        """Later states of chains `ids[n, *shape]`, `types[n, C]`, which stay as they are; each has its own stream."""
+        from ._engine import State, run_chains
+
+        with engine_speaking():
+            states = [
+                State(model, np.ascontiguousarray(own), np.ascontiguousarray(kinds), "full", self.forbid_extinction)
+                for own, kinds in zip(ids, types, strict=True)
+            ]
+            done = run_chains(
+                states,
+                mcs,
+                self.temperature,
+                chain_seeds(seed, len(states)),
+                threads=self.threads,
+                boundary_only=True,
+                balanced=self.balanced,
+                staged=self.staged,
+                trades=self.trades,
+            )
+        later = np.stack([_relabelled(state, kinds) for state, kinds in zip(states, types, strict=True)])
+        return later, Moves(sum(one["proposals"] for one in done), sum(one["accepted"] for one in done))
+
+
+def chain_seeds(seed: int, count: int) -> list[int]:
+    """Independent seeds of the chains of one call."""
+    return [int(word) for word in np.random.SeedSequence(seed).generate_state(count, np.uint64)]
+
+
+def _relabelled(state: State, types: Ids) -> Ids:
+    """The ids of an engine state whose cells traded types, numbered so that every id has its old type again."""
+    number = np.empty(types.size, dtype=np.int32)
+    number[np.argsort(state.types, kind="stable")] = np.argsort(types, kind="stable")
+    return number[state.ids]
+
+
+def drawn_evenly(count: int, of: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """`count` numbers of `of` states, each one once before any twice."""
+    return np.concatenate([rng.permutation(of) for _ in range(-(-count // of))])[:count]
+
+
+def mixed_starts(data: Snapshots, replicates: int, rng: np.random.Generator) -> list[CellState]:
+    """The cells of states of the data, each used once before any twice, scattered as single pixels.
+
+    Starts near the data flatter a model: only what a chain finds from afar is its own.
+    """
+    return [scattered_like(data[int(number)], rng) for number in drawn_evenly(replicates, len(data), rng)]
+
+
+def sample_from_mixed(
+    model: Artifact | Model,
+    data: Snapshots,
+    replicates: int,
+    mcs: int,
+    *,
+    temperature: float | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    staged: bool = False,
+    trades: int = 0,
+) -> Snapshots:
+    """Chains from the data's cells scattered as single pixels, one snapshot of each at its end.
+
+    Temperature and the rule about a cell's last pixel are the model's; architectures that the engine does not serve run over ONNX Runtime, one attempt
+    at a time. `staged`, `trades`: see ChainRules.
+    """
+    engine = model.model if isinstance(model, Artifact) else model
+    rng = np.random.default_rng([seed, 11])
+    starts = mixed_starts(data, replicates, rng)
+    warmth, steps = engine.temperature if temperature is None else temperature, GROWTH_MCS + mcs
+    if isinstance(model, Artifact):
+        starts = [model.place(state) for state in starts]
+    provenance: dict[str, Any] = {"sampled from": engine.name, "mcs": steps, "seed": seed}
+    if trades:
+        provenance["trades"] = trades
+    chain_seed, rest = int(rng.integers(2**63)), {"type_names": data.type_names, "provenance": provenance}
+    if isinstance(model, Artifact) and not model.engine_serves:
+        from .embedded import Dynamics, open_chains
+
+        dynamics = Dynamics(warmth, chain_seed, forbid_extinction=engine.forbids_extinction)
+        chains = open_chains(model, starts, dynamics, threads)
+        chains.advance(steps)
+        return Snapshots.from_states(chains.states(), **rest)
+    rules = ChainRules(warmth, threads, False, staged, trades, engine.forbids_extinction)
+    begun = Snapshots.from_states(starts)
+    ids, _ = rules.run(engine, begun.ids, begun.types, steps, chain_seed)
+    return Snapshots(ids, begun.types, lattice=begun.lattice, **rest)
