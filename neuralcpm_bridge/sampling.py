@@ -114,8 +114,8 @@ def sample_from_mixed(
 ) -> Snapshots:
     """Chains from the data's cells scattered as single pixels, one snapshot of each at its end.
 
-    Temperature and the rule about a cell's last pixel are the model's; architectures that the engine does not serve run over ONNX Runtime, one attempt
-    at a time. `staged`, `trades`: see ChainRules.
+    Temperature and the rule about a cell's last pixel are the model's; architectures that the engine does not serve
+    run over ONNX Runtime, one attempt at a time. `staged`, `trades`: see ChainRules.
     """
     engine = model.model if isinstance(model, Artifact) else model
     rng = np.random.default_rng([seed, 11])
@@ -126,7 +126,8 @@ def sample_from_mixed(
     provenance: dict[str, Any] = {"sampled from": engine.name, "mcs": steps, "seed": seed}
     if trades:
         provenance["trades"] = trades
-    chain_seed, rest = int(rng.integers(2**63)), {"type_names": data.type_names, "provenance": provenance}
+    chain_seed = int(rng.integers(2**63))
+    rest: dict[str, Any] = {"type_names": data.type_names, "provenance": provenance}
     if isinstance(model, Artifact) and not model.engine_serves:
         from .embedded import Dynamics, open_chains
 
