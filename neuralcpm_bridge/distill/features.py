@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..state import CellState
 from .sampling import FlipSample
 
 
@@ -63,18 +62,7 @@ def flip_changes(sample: FlipSample, count: int, order: int) -> FlipChanges:
         types=state.types[ends].astype(np.int64),
         volumes=state.volumes[ends].astype(np.float64),
         volume_change=np.broadcast_to([-1.0, 1.0], ends.shape).copy(),
-        surfaces=surfaces(state, order)[ends],
+        surfaces=state.surfaces(order)[ends],
         # the site's own unlike pairs go (come), and each like neighbour gains (loses) one
         surface_change=np.stack([2 * like[0] - present, present - 2 * like[1]], axis=1) * weight,
     )
-
-
-def surfaces(state: CellState, order: int) -> NDArray[np.float64]:
-    """S of every id: the ordered pairs that leave it, weighed with 2/|N|."""
-    ids = state.ids.ravel()
-    leaving = np.zeros(state.types.size)
-    for here, there in state.lattice.pairs(order):
-        differs = ids[here] != ids[there]
-        for side in (here, there):
-            leaving += np.bincount(ids[side[differs]], minlength=leaving.size)
-    return leaving * state.lattice.geometry.pair_weight(order)

@@ -10,41 +10,46 @@ import pytest
 import torch
 
 from morpheus_xml.new import RunPlan, needs_plugin, new_model
-from neuralcpm_bridge.artifact import Artifact, load_artifact
+from neuralcpm_bridge.artifact import Artifact, LatticeEntry, load_artifact
 from neuralcpm_bridge.delta import open_backend
 from neuralcpm_bridge.distill import distill, report_text, sample_flips
 from neuralcpm_bridge.distill.features import flip_changes, type_pairs
 from neuralcpm_bridge.distill.sampling import FlipSample, proposals
 from neuralcpm_bridge.initial import initial_state
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import CellState
 from training.distilled import write_distilled
 from training.export import export, hamiltonian_from_artifact
-from training.export.artifact import weights_of
+from training.export.artifact import weights_of as exported_weights
 from training.hamiltonians import Contact, Hamiltonian, Surface, Symbolic, VolumeFunction, make_preset
 from training.verify import verify_backends
 
+from ..analytic import WEIGHT, artifact_of, blocks, metadata_of, weights_of
 from ..strategies import random_state
+from ..test_embedded import LATTICES, lattice_name
 
 
-def data_for(artifact: Artifact, states: int = 6, cells: int = 12, side: int = 36) -> Snapshots:
+def data_for(artifact: Artifact, states: int = 6, side: int = 36, area: int = 35) -> Snapshots:
+    """A dozen cells of about that area in a disc."""
+    weights = {"symbolic.volume.strength": np.ones(3), "symbolic.volume.target": np.full(3, float(area))}
+    sized = artifact_of(weights, metadata_of(weights, boundary=artifact.metadata.boundary))
     return Snapshots.from_states(
-        [initial_state(artifact, "blob", seed=seed, cells=cells, lattice=(side, side)) for seed in range(states)],
+        [initial_state(sized, "blob", seed=seed, cells=12, lattice=(side, side)) for seed in range(states)],
         type_names=artifact.metadata.types,
     )
 
 
 def shaped_model(path: Path, boundary: str = "periodic") -> Artifact:
     """Contacts, a volume energy that is no parabola, and surfaces."""
-    periodic = boundary == "periodic"
 
     def tensor(values: object) -> torch.Tensor:
         return torch.tensor(values, dtype=torch.float64)
 
     symbolic = Symbolic(
-        contact=Contact(tensor([[0, 4, 3], [4, 2, 5], [3, 5, 2]]), periodic=periodic),
-        surface=Surface(tensor([0, 0.1, 0.05]), tensor([0, 18, 20]), periodic=periodic),
-        volume_function=VolumeFunction(
+        Contact(tensor([[0, 4, 3], [4, 2, 5], [3, 5, 2]])),
+        Surface(tensor([0.1, 0.05]), tensor([18, 20])),
+        VolumeFunction(
             center=tensor([0, 40, 50]),
             low=tensor([0, 5, 5]),
             high=tensor([0, 120, 120]),
@@ -52,7 +57,7 @@ def shaped_model(path: Path, boundary: str = "periodic") -> Artifact:
             stiffness=tensor([0, 0.5, 0.5]),
         ),
     )
-    return export(Hamiltonian(("medium", "A", "B"), symbolic, boundary=boundary), path)
+    return export(Hamiltonian(("medium", "A", "B"), symbolic, lattice=LatticeEntry.of(boundary=boundary)), path)
 
 
 @pytest.mark.parametrize("boundary", ["periodic", "free"])
@@ -63,38 +68,60 @@ def test_every_back_end_knows_the_distilled_terms(boundary: str, tmp_path: Path)
     report = verify_backends(artifact, states, 200, seed=0)
     assert report["ok"]
     assert max(entry["max_abs_error"] for entry in report["backends"].values()) < 1e-8
-    again = weights_of(hamiltonian_from_artifact(artifact))
+    again = exported_weights(hamiltonian_from_artifact(artifact))
     assert all(np.array_equal(again[name], value) for name, value in artifact.weights.items())
 
 
-@pytest.mark.parametrize("periodic", [True, False])
-def test_changes_of_a_flip_are_those_of_the_whole_state(periodic: bool) -> None:
+@pytest.mark.parametrize("order", [1, 2, 4])
+@pytest.mark.parametrize("lattice", LATTICES, ids=lattice_name)
+def test_changes_of_a_flip_are_those_of_the_whole_state(lattice: Lattice, order: int) -> None:
     rng = np.random.default_rng(1)
-    state = random_state(rng, (12, 15), 7, absent=False)
-    rows, cols, new_ids = proposals(state, 60, periodic, rng)
-    nothing = np.zeros(rows.size)
-    changes = flip_changes(FlipSample(state, rows, cols, new_ids, nothing, nothing, False), 3, periodic)
-
-    def surfaces(of: CellState) -> np.ndarray:
-        totals = np.zeros(of.types.size)
-        for cell in range(1, of.types.size):
-            alone = CellState((of.ids == cell).astype(np.int32), np.array([0, 1]))
-            totals[cell] = alone.contacts(2, periodic)[0, 1] / 4
-        return totals
-
-    before = surfaces(state)
-    for number, (row, col, new_id) in enumerate(zip(rows, cols, new_ids, strict=True)):
+    state = blocks(rng, lattice, cells=6)
+    sites, new_ids = proposals(state, 40, rng)
+    nothing = np.zeros(sites.size)
+    changes = flip_changes(FlipSample(state, sites, new_ids, nothing, nothing, False), 3, order)
+    weight = lattice.geometry.pair_weight(order)
+    before = state.surfaces(order)
+    for number, (site, new_id) in enumerate(zip(sites, new_ids, strict=True)):
         ids = state.ids.copy()
-        ends = [int(ids[row, col]), int(new_id)]
-        ids[row, col] = new_id
-        after = CellState(ids, state.types)
-        difference = (after.contacts(3, periodic) - state.contacts(3, periodic)) / 4
+        ends = [int(ids.ravel()[site]), int(new_id)]
+        assert ends[0] != ends[1]
+        ids.ravel()[site] = new_id
+        after = CellState(ids, state.types, lattice)
+        difference = (after.contacts(3, order) - state.contacts(3, order)) * weight
         np.testing.assert_allclose(changes.contacts[number], [difference[pair] for pair in type_pairs(3)])
         for side, cell in enumerate(ends):
             if cell:
                 assert changes.volumes[number, side] == state.volumes[cell]
                 assert changes.surfaces[number, side] == before[cell]
-                assert changes.surface_change[number, side] == surfaces(after)[cell] - before[cell]
+                assert changes.surface_change[number, side] == pytest.approx(after.surfaces(order)[cell] - before[cell])
+
+
+@pytest.mark.parametrize("lattice", [lattice for lattice in LATTICES if lattice.layout == "axes"], ids=lattice_name)
+def test_an_analytic_model_of_any_lattice_is_recovered(lattice: Lattice) -> None:
+    rng = np.random.default_rng(2)
+    weights = weights_of(rng, ("contact", "volume"))
+    meta = metadata_of(weights, lattice.geometry.name, lattice.boundary, {"contact": 3})
+    data = Snapshots.from_states([blocks(rng, lattice, cells=8) for _ in range(5)])
+    result = distill(sample_flips(artifact_of(weights, meta), data, 3000, runs=(1, 3)), meta)
+    assert min(result.r2, result.r2_held_out) > 0.999999
+    assert result.orders == {"contact": 3}
+    np.testing.assert_allclose(result.terms["contact"]["J"], WEIGHT * weights["symbolic.contact.J"], rtol=1e-6)
+    np.testing.assert_allclose(
+        result.terms["volume"]["strength"][1:], WEIGHT * weights["symbolic.volume.strength"][1:], rtol=1e-6
+    )
+    np.testing.assert_allclose(result.terms["volume"]["target"][1:], weights["symbolic.volume.target"][1:], rtol=1e-6)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "free", ("free", "periodic")])
+def test_surfaces_are_offered_where_morpheus_has_them(boundary: str) -> None:
+    rng = np.random.default_rng(4)
+    weights = weights_of(rng, ("contact", "volume", "surface"))
+    meta = metadata_of(weights, "hexagonal", boundary)
+    lattice = Lattice.of((16, 16), "hexagonal", boundary)
+    data = Snapshots.from_states([blocks(rng, lattice, cells=8) for _ in range(5)])
+    result = distill(sample_flips(artifact_of(weights, meta), data, 3000, runs=(1, 3)), meta)
+    assert ("surface" in result.terms) == (boundary == "periodic")
 
 
 @pytest.mark.parametrize("boundary", ["periodic", "free"])
@@ -113,19 +140,18 @@ def test_a_cell_sorting_model_is_recovered(boundary: str, sorting: Artifact, fre
 
 def test_volume_functions_and_surfaces_are_recovered(tmp_path: Path) -> None:
     artifact = shaped_model(tmp_path / "shaped.onnx")
-    data = data_for(artifact, states=8)
+    data = data_for(artifact, states=8, area=54)
     result = distill(sample_flips(artifact, data, 6000, runs=(1, 5)), artifact.metadata)
     assert min(result.r2, result.r2_held_out) > 0.999
-    assert result.volume_function is not None
-    assert result.surface_strength is not None
-    np.testing.assert_allclose(result.surface_strength[1:], [0.1, 0.05], rtol=0.01)
+    assert list(result.terms) == ["contact", "volume_function", "surface"]
+    np.testing.assert_allclose(result.terms["surface"]["strength"][1:], [0.1, 0.05], rtol=0.01)
     distilled = write_distilled(result, artifact, tmp_path / "distilled.onnx")
-    assert set(distilled.metadata.symbolic.terms) == {"contact", "volume_function", "surface"}
+    assert list(distilled.metadata.symbolic.terms) == ["contact", "volume_function", "surface"]
     simple = distill(sample_flips(artifact, data, 2000, runs=()), artifact.metadata, simple=True)
-    assert (simple.surface_strength, simple.volume_function) == (None, None)
+    assert list(simple.terms) == ["contact", "volume"]
     assert simple.r2 < result.r2
     state = data[0]
-    flips = proposals(state, 200, True, np.random.default_rng(5))
+    flips = proposals(state, 200, np.random.default_rng(5))
     deltas = [open_backend(model, state).deltas(*flips).sum(axis=1) for model in (artifact, distilled)]
     np.testing.assert_allclose(deltas[0], deltas[1], atol=1e-6 * np.abs(deltas[0]).max())
 
@@ -135,7 +161,8 @@ def test_a_network_is_reported_honestly(tmp_path: Path) -> None:
     hamiltonian = make_preset("local8")
     strong = Hamiltonian(hamiltonian.type_names, network=hamiltonian.network, network_weight=50.0)
     artifact = export(strong, tmp_path / "network.onnx")
-    result = distill(sample_flips(artifact, data_for(artifact, side=60), 4000, runs=(1,)), artifact.metadata)
+    data = data_for(artifact, states=12, side=60, area=60)
+    result = distill(sample_flips(artifact, data, 8000, runs=(1,)), artifact.metadata)
     assert 0 < result.r2 < 0.999
     assert abs(result.r2 - result.r2_held_out) <= 0.02
     text = " ".join(report_text(result, artifact.metadata))
