@@ -170,9 +170,10 @@ class Metadata(_Strict):
 
     @property
     def orders(self) -> dict[str, int]:
-        """Neighbour order of every term that has one."""
+        """Neighbour order of every term that has one; all around a site where the model does not say."""
         terms = self.symbolic.terms if self.symbolic is not None else {}
-        return {name: int(terms[name]["order"]) for name, spec in TERMS.items() if spec.ordered and name in terms}
+        ordered = (name for name, spec in TERMS.items() if spec.ordered and name in terms)
+        return {name: int(terms[name].get("order", self.geometry.moore_order)) for name in ordered}
 
     def example_states(self) -> list[CellState]:
         return [example.state(self.lattice) for example in self.examples]

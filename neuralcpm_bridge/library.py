@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from .errors import UserError
+from .errors import UserError, engine_speaking
 
 
 def engine_library() -> Path:
@@ -29,12 +29,10 @@ def engine_header() -> Path:
 
 def engine_isa() -> str:
     """The instruction set the engine's kernels run on; `NEURALCPM_ISA` forces one."""
-    from ._engine import EngineError, isa
+    from ._engine import isa
 
-    try:
+    with engine_speaking():
         return isa()
-    except EngineError as error:
-        raise UserError(str(error)) from None
 
 
 def _installed(folder: str, name: str) -> Path:

@@ -150,7 +150,7 @@ def _result(problem: Problem, fit: Fit, meta: Metadata) -> Distilled:
     contact = np.zeros((problem.count, problem.count))
     for a, b in type_pairs(problem.count):
         contact[a, b] = contact[b, a] = found[Column("contact", (a, b))]
-    terms = {"contact": {"J": contact}} | _volumes(problem, found, meta.temperature)
+    terms: dict[str, Values] = {"contact": {"J": contact}, **_volumes(problem, found, meta.temperature)}
     surfaces = np.zeros(problem.count)
     for column, value in found.items():
         if column.term == "surface":
