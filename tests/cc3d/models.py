@@ -29,7 +29,7 @@ def tissue(
     """Cells that hold together, sort slowly and keep their size; the network's part is a nudge."""
     torch.manual_seed(seed)
     lattice = LatticeEntry.of("square", boundary)
-    model = make_preset(preset, types=types, target_volume=target_volume, lattice=lattice, padding=padding)
+    model = make_preset(preset, types=types, target_volume=float(target_volume), lattice=lattice, padding=padding)
     with torch.no_grad():
         if model.symbolic is not None:
             energies = model.symbolic.contact.energies

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cc3d_steppables.inject import Project, inject
+from cc3d_steppables.inject import inject
+from cc3d_steppables.project import Project
 from cc3d_steppables.run import host_python
 from neuralcpm_bridge.artifact import Artifact
 

@@ -50,7 +50,7 @@ BROKEN = """
 from cc3d import CompuCellSetup
 (ours,) = CompuCellSetup.persistent_globals.steppable_registry.getSteppablesByClassName("NeuralHamiltonianSteppable")
 delta, commit = ours._learned.mirror.calls() if mcs >= 20 else (None, None)
-def broken(row, col, new_id):
+def broken(site, host_id):
     {what}
 if mcs == 20:
     ours._learned.mirror.calls = lambda: (broken, commit)
@@ -96,8 +96,8 @@ def test_a_deleted_model_file(model: Artifact, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (('<Dimensions x="45" y="39" z="1"/>', '<Dimensions x="45" y="39" z="3"/>'), "2D lattices"),
-        (("<NeighborOrder>2", "<LatticeType>Hexagonal</LatticeType><NeighborOrder>2"), "square lattices"),
+        (('<Dimensions x="45" y="39" z="1"/>', '<Dimensions x="45" y="39" z="3"/>'), "lattice is cubic"),
+        (("<NeighborOrder>2", "<LatticeType>Hexagonal</LatticeType><NeighborOrder>2"), "lattice is hexagonal"),
         (
             ("   <Potts>", "   <Metadata><NumberOfProcessors>2</NumberOfProcessors></Metadata>\n   <Potts>"),
             "work nodes",

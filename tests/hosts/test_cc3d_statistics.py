@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cc3d_steppables.project import write_project
+from cc3d_steppables.new import write_project
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.delta import open_backend
 from neuralcpm_bridge.embedded import Dynamics, open_chains

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cc3d_steppables.project import write_project
+from cc3d_steppables.new import write_project
 from cc3d_steppables.verify import verify_project
 from neuralcpm_bridge.state import CellState
 
