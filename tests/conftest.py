@@ -23,7 +23,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     import torch
 
     from neuralcpm_bridge.artifact import LatticeEntry
-    from neuralcpm_bridge.artifact import LatticeEntry
     from training.export import export
     from training.hamiltonians import make_preset
 

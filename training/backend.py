@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.backends.full import FullEnergyBackend
-from neuralcpm_bridge.delta import Term
+from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.state import CellState
 
 from .export import hamiltonian_from_artifact
@@ -18,17 +18,17 @@ from .hamiltonians import Hamiltonian
 class TorchBackend(FullEnergyBackend):
     """Full energies by a torch Hamiltonian, in its own precision and on its own device."""
 
-    def __init__(self, hamiltonian: Hamiltonian, state: CellState, *, term: Term = "full") -> None:
+    def __init__(self, hamiltonian: Hamiltonian, state: CellState, *, part: Part = "full") -> None:
         self.hamiltonian = hamiltonian
         parameter = next(hamiltonian.parameters())
         self.device = parameter.device
         self.name = f"torch ({str(parameter.dtype).removeprefix('torch.')}, {self.device})"
-        super().__init__(state, term)
+        super().__init__(state, part)
 
     @classmethod
     def exact(cls, artifact: Artifact, state: CellState) -> TorchBackend:
         """The artifact's energy in float64."""
-        return cls(hamiltonian_from_artifact(artifact).double(), state)
+        return cls(hamiltonian_from_artifact(artifact).double(), artifact.place(state))
 
     def energies(self, ids: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.float64]:
         with torch.no_grad():

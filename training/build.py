@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import cast
 
 import torch
 from pydantic import BaseModel, ConfigDict
 from torch import nn
 
+from neuralcpm_bridge.artifact import LatticeEntry
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots
 
 from .config import ModelSection
-from .hamiltonians import Hamiltonian, LocalNeuralHamiltonian, Volume, make_preset
-from .hamiltonians.terms import Positive
-from .warmstart import AnalyticFit, mean_volume
+from .hamiltonians import TERMS, Hamiltonian, LocalNeuralHamiltonian, States, batch_states, make_preset
+from .hamiltonians.term import CellTerm
+from .warmstart import mean_volume
 
 ALIASES = {"cellsort": "mnist-cellsort", "external": "mnist-external"}
 """Analytic models have no sizes, so the experiment in a preset's name says nothing."""
@@ -26,13 +27,14 @@ class Description(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     types: tuple[str, ...]
-    boundary: Literal["periodic", "free"]
+    lattice: LatticeEntry
     cells: int
-    lattice: tuple[int, int]
     target_volume: float
+    means: dict[str, tuple[float, ...]] = {}
+    """Of further terms: what each one measures, by cell type."""
 
     @classmethod
-    def of(cls, snapshots: Snapshots, target_volume: float | None = None) -> Description:
+    def of(cls, snapshots: Snapshots, section: ModelSection) -> Description:
         count = int(snapshots.types.max()) + 1
         names = snapshots.type_names or ("medium", *(f"type{number}" for number in range(1, count)))
         if len(names) < count:
@@ -40,29 +42,47 @@ class Description(BaseModel):
                 f"The data set names {len(names)} types, but has cells of type {count - 1}: name every type, "
                 "the medium first."
             )
-        height, width = snapshots.ids.shape[1:]
+        lattice = snapshots.lattice
         return cls(
             types=names,
-            boundary=cast(Literal["periodic", "free"], snapshots.boundary),
+            lattice=LatticeEntry.of(lattice.geometry.name, lattice.boundary, lattice.shape),
             cells=snapshots.types.shape[1],
-            lattice=(height, width),
-            target_volume=target_volume or mean_volume(snapshots),
+            target_volume=section.target_volume or mean_volume(snapshots),
+            means={name: measured_means(name, snapshots, len(names), section.order) for name in section.terms},
         )
+
+
+def measured_means(name: str, snapshots: Snapshots, types: int, order: int | None) -> tuple[float, ...]:
+    """Mean by cell type of what a term measures, over all cells that have pixels; empty where it measures none."""
+    term = TERMS[name]
+    if not issubclass(term, CellTerm):
+        return ()
+    values, of_cell = [torch.zeros(0)], [torch.zeros(0, dtype=torch.int64)]
+    for state in snapshots:
+        states = States(*batch_states([state]), snapshots.lattice)
+        found = term.measure(states, states.order(order))
+        alive = (states.types >= 1) & (states.volumes > 0)
+        values.append((found if found.dim() == 2 else found[..., 0])[alive])
+        of_cell.append(states.types[alive])
+    every, kinds = torch.cat(values), torch.cat(of_cell)
+    by_type = [every[kinds == cell_type] for cell_type in range(1, types)]
+    return tuple((own if own.numel() else every).mean().item() for own in by_type)
 
 
 def build_hamiltonian(section: ModelSection, described: Description) -> Hamiltonian:
     """A freshly initialised Hamiltonian; draws from torch's global generator."""
     padding = section.padding
     if padding is None and section.preset.startswith("local"):
-        padding = "circular" if described.boundary == "periodic" else "zeros"
+        padding = "circular" if set(described.lattice.boundary) == {"periodic"} else "zeros"
     hamiltonian = make_preset(
         ALIASES.get(section.preset, section.preset),
         described.types,
         cells=described.cells,
         lattice=described.lattice,
         target_volume=described.target_volume,
-        boundary=described.boundary,
         padding=padding,
+        order=section.order,
+        terms=described.means,
     )
     scale_head(hamiltonian, section.head_gain)
     if section.freeze_symbolic and hamiltonian.symbolic is not None:
@@ -87,21 +107,3 @@ def scale_head(hamiltonian: Hamiltonian, gain: float) -> None:
     with torch.no_grad():
         for layer in outputs:
             layer.weight.mul_(gain)
-
-
-def apply_fit(hamiltonian: Hamiltonian, fit: AnalyticFit) -> None:
-    """Put fitted contact and volume energies into a Hamiltonian, with w_S = 1."""
-    symbolic = hamiltonian.symbolic
-    if symbolic is None or symbolic.contact is None or symbolic.volume is None:
-        raise UserError(
-            "A warm start fits contact and volume energies, which this model lacks: set warmstart.symbolic = false."
-        )
-    trains = symbolic.contact.energies.requires_grad
-    J = torch.from_numpy(fit.J)
-    with torch.no_grad():
-        rows, cols = (list(ends) for ends in zip(*symbolic.contact.pairs, strict=True))
-        symbolic.contact.energies.copy_(J[rows, cols])
-    weight_trains = symbolic.weight.raw.requires_grad
-    symbolic.weight = Positive(torch.tensor(1.0, dtype=torch.float64), trainable=weight_trains)
-    symbolic.volume = Volume(torch.tensor([fit.strength]), torch.tensor([fit.target])).requires_grad_(trains)
-    symbolic.volume.target.requires_grad_(False)

@@ -5,21 +5,22 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralcpm_bridge.initial import scattered_like
+from neuralcpm_bridge.lattice import Lattice
+from neuralcpm_bridge.sampling import GROWTH_MCS, Ids, Moves, drawn_evenly
 from neuralcpm_bridge.snapshots import Snapshots
+from neuralcpm_bridge.state import CellState
 
 from .config import ChainSection
 from .hamiltonians import Hamiltonian
-from .samplers import Ids, Moves, Sampler
-
-GROWTH_SWEEPS = 30
-"""Sweeps in which single pixels grow into cells before a mixed chain counts as a sample."""
+from .samplers import Advance, Sampler
 
 
 class Chains:
-    """`ids[n, H, W]` and `types[n, C]` of persistent chains, each of one group of the configuration."""
+    """`ids[n, *shape]` and `types[n, C]` of persistent chains, each of one group of the configuration."""
 
-    def __init__(self, groups: tuple[ChainSection, ...], count: int) -> None:
-        self.groups = groups
+    def __init__(self, groups: tuple[ChainSection, ...], count: int, lattice: Lattice) -> None:
+        self.groups, self.lattice = groups, lattice
         shares = np.cumsum([group.share for group in groups]) / sum(group.share for group in groups)
         self.group = np.searchsorted(shares, (np.arange(count) + 0.5) / count).clip(max=len(groups) - 1)
         self.ids: Ids | None = None
@@ -40,7 +41,7 @@ class Chains:
         rng: np.random.Generator,
     ) -> Moves:
         """One round. Chain k starts anew from datum k with its group's probability, and at first."""
-        fresh = self.ids is None
+        fresh, advance = self.ids is None, sampler.on(hamiltonian)
         if self.ids is None or self.types is None:
             self.ids, self.types = partner_ids.copy(), partner_types.copy()
         moves = []
@@ -50,62 +51,41 @@ class Chains:
             drawn = rng.random(members.size) < group.reset
             anew = members if fresh else members[drawn]
             for chain in anew:
-                self.ids[chain], self.types[chain] = started(group.start, partner_ids[chain], partner_types[chain], rng)
+                datum = CellState(partner_ids[chain], partner_types[chain], self.lattice)
+                start = started(group.start, datum, rng)
+                self.ids[chain], self.types[chain] = start.ids, start.types
             if group.start == "mixed" and anew.size:
-                moves.append(self._run(hamiltonian, sampler, anew, GROWTH_SWEEPS, rng))
+                moves.append(self._run(advance, anew, GROWTH_MCS, rng))
             lengths = rng.choice(np.array(group.sweeps), size=members.size)
             for length in np.unique(lengths):
-                moves.append(self._run(hamiltonian, sampler, members[lengths == length], float(length), rng))
+                moves.append(self._run(advance, members[lengths == length], float(length), rng))
         return Moves(sum(move.proposals for move in moves), sum(move.accepted for move in moves))
 
-    def _run(
-        self,
-        hamiltonian: Hamiltonian,
-        sampler: Sampler,
-        which: NDArray[np.intp],
-        sweeps: float,
-        rng: np.random.Generator,
-    ) -> Moves:
-        assert self.ids is not None
-        assert self.types is not None
+    def _run(self, advance: Advance, which: NDArray[np.intp], sweeps: float, rng: np.random.Generator) -> Moves:
+        ids, types = self.states()
         seed = int(rng.integers(2**63))
-        self.ids[which], moves = sampler.advance(hamiltonian, self.ids[which], self.types[which], sweeps, seed)
+        ids[which], moves = advance(ids[which], types[which], sweeps, seed)
         return moves
 
 
-def started(start: str, ids: Ids, types: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
+def started(start: str, datum: CellState, rng: np.random.Generator) -> CellState:
     """A chain's first state from a datum: itself, with its types shuffled, or its cells scattered as single pixels."""
+    if start == "mixed":
+        return scattered_like(datum, rng)
     if start == "data":
-        return ids, types
-    if start == "permuted":
-        cells = np.flatnonzero(types > 0)
-        shuffled = types.copy()
-        shuffled[cells] = types[rng.permutation(cells)]
-        return ids, shuffled
-    return scattered_like(ids, types, rng), types
-
-
-def scattered_like(ids: Ids, types: Ids, rng: np.random.Generator) -> Ids:
-    """The cells of a state as single pixels, in a disc of the tissue's area around the lattice's middle."""
-    height, width = ids.shape
-    rows, cols = np.mgrid[:height, :width]
-    cells = np.flatnonzero(types > 0)
-    away = (rows - (height - 1) / 2) ** 2 + (cols - (width - 1) / 2) ** 2
-    area = max(int((ids > 0).sum()), cells.size)
-    disc = np.argsort(away, axis=None, kind="stable")[:area]
-    scattered = np.zeros(ids.size, dtype=np.int32)
-    scattered[rng.choice(disc, cells.size, replace=False)] = cells
-    return scattered.reshape(ids.shape)
+        return datum
+    cells = np.flatnonzero(datum.types > 0)
+    shuffled = datum.types.copy()
+    shuffled[cells] = datum.types[rng.permutation(cells)]
+    return CellState(datum.ids, shuffled, datum.lattice)
 
 
 def draw_data(snapshots: Snapshots, count: int, symmetries: bool, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """`count` states, each one once before any twice, turned and mirrored at random if asked."""
-    rounds = -(-count // len(snapshots))
-    chosen = np.concatenate([rng.permutation(len(snapshots)) for _ in range(rounds)])[:count]
+    chosen = drawn_evenly(count, len(snapshots), rng)
     ids, types = snapshots.ids[chosen].astype(np.int32), snapshots.types[chosen].astype(np.int32)
     if symmetries:
-        square = ids.shape[1] == ids.shape[2]
-        for number, lattice in enumerate(ids):
-            turned = np.rot90(lattice, int(rng.integers(4)) if square else 2 * int(rng.integers(2)))
-            ids[number] = turned if rng.integers(2) else turned.T if square else turned[::-1]
+        turns = snapshots.lattice.symmetries()
+        for number, state in enumerate(ids):
+            ids[number] = state.ravel()[turns[rng.integers(len(turns))]].reshape(state.shape)
     return ids, types

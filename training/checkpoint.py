@@ -20,11 +20,23 @@ from torch import Tensor
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 
-VERSION = 1
+VERSION = 2
 MODEL_FILE = "checkpoint.safetensors"
 
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""From the header of version k to that of version k + 1."""
+
+def _with_a_lattice(header: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 knew square lattices and contacts all around only."""
+    if "data" in header:  # a model file; chain files state nothing
+        boundary = header["data"].pop("boundary")
+        shape = header["data"]["lattice"]
+        header["data"]["lattice"] = {"geometry": "square", "boundary": [boundary, boundary], "shape": shape}
+        header["data"]["means"] = {}
+        header["config"]["model"] |= {"order": None, "terms": []}
+    return header
+
+
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_a_lattice}
+"""From the header of version k to that of version k + 1; tensors have kept their names."""
 
 
 @dataclass

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import size_text
 from neuralcpm_bridge.snapshots import Snapshots
 
 COARSE = 4
@@ -23,13 +24,14 @@ COARSE = 4
 class DigitClassifier(nn.Module):
     """Share of each cell type in blocks of 4×4 sites → two convolutions with pooling → log p(y|x)."""
 
-    def __init__(self, types: int, shape: tuple[int, int], classes: int = 10) -> None:
+    def __init__(self, types: int, shape: tuple[int, ...], classes: int = 10) -> None:
         super().__init__()
         self.types = types
         sides = [size // COARSE // 2 // 2 for size in shape]
-        if min(sides) < 1:
+        if min(sides) < 1 or len(sides) != 2:
             raise UserError(
-                f"The lattice {shape[0]}×{shape[1]} is too small for a classifier: give at least 16 sites per side."
+                f"The lattice has {size_text(shape)} sites, but a classifier of digits needs a 2D one of at least 16 "
+                "sites per side: use data cellular-mnist."
             )
         self.layers = nn.Sequential(
             nn.Conv2d(types - 1, 16, 5, padding=2),
@@ -52,7 +54,7 @@ def type_shares(snapshots: Snapshots, types: int) -> Tensor:
     """Share of every cell type (medium left out) in blocks of sites, `[N, types − 1, h, w]`."""
     maps = np.take_along_axis(snapshots.types, snapshots.ids.reshape(len(snapshots), -1), axis=1)
     maps = maps.reshape(snapshots.ids.shape)
-    one_hot = np.stack([maps == kind for kind in range(1, types)], axis=1).astype(np.float32)
+    one_hot = np.stack([maps == cell_type for cell_type in range(1, types)], axis=1).astype(np.float32)
     return F.avg_pool2d(torch.from_numpy(one_hot), COARSE)
 
 
@@ -73,8 +75,7 @@ def train_classifier(data: Snapshots, *, epochs: int = 20, seed: int = 0, holdou
     inputs, labels = type_shares(data, types), torch.from_numpy(np.asarray(data.arrays["labels"])).long()
     order = rng.permutation(len(data))
     held, kept = np.split(order, [max(1, round(holdout * len(data)))])
-    height, width = data.ids.shape[1:]
-    classifier = DigitClassifier(types, (height, width), int(labels.max()) + 1)
+    classifier = DigitClassifier(types, data.lattice.shape, int(labels.max()) + 1)
     optimizer = torch.optim.Adam(classifier.parameters(), lr=2e-3, weight_decay=1e-4)
     for _ in range(epochs):
         for batch in np.array_split(rng.permutation(kept), max(1, len(kept) // 32)):

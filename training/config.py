@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.terms import TERMS
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -40,6 +41,17 @@ class ModelSection(_Section):
     freeze_symbolic: bool = False
     head_gain: Positive = 1.0
     padding: Literal["zeros", "circular"] | None = None
+    order: Annotated[int, Field(ge=1)] | None = None
+    terms: tuple[str, ...] = ()
+
+    @field_validator("terms")
+    @classmethod
+    def _are_further_terms(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        known = [name for name in TERMS if name not in ("contact", "volume")]
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{name!r} is no further term beside contact and volume, which are {', '.join(known)}")
+        return names
 
 
 class WarmstartSection(_Section):
@@ -114,6 +126,13 @@ class Config(_Section):
             )
         if self.sampler.kind == "exact" and any(s != int(s) for group in self.chains for s in group.sweeps):
             raise ValueError("chains.sweeps of the exact sampler are whole Monte Carlo steps")
+        if self.sampler.kind == "parallel":
+            exact_only = [key for key in ("balanced", "staged", "trades") if getattr(self.sampler, key)]
+            if exact_only:
+                raise ValueError(
+                    f"sampler.{exact_only[0]} belongs to exact chains, the parallel sampler does not know it: leave it "
+                    "out, or set sampler.kind = 'exact'"
+                )
         return self
 
 
@@ -190,12 +209,14 @@ EXAMPLE = """\
 [data]
 path = "data.npz"        # relative to this file
 holdout = 0.1            # share of states never trained on
-symmetries = false       # turn and mirror states at random (the eight symmetries of the square)
+symmetries = false       # turn and mirror states at random, as the lattice allows
 
 [model]
 preset = "local8-closure"   # cellsort, local8, local8-closure, mnist-nh, … (neuralcpm train --help)
 freeze_symbolic = true      # keep contact and volume energies at their warm start
 head_gain = 1.0             # factor on the initial output layer of the network
+# order = 2                 # of the neighbours that touch: 1, 2, 3 …; by default all around a site
+# terms = ["length"]        # further analytic terms: volume_function, surface, length, external
 
 [warmstart]
 symbolic = true          # J and λ from single flips (conditional noise contrast) before the first step

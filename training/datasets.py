@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -11,11 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralcpm_bridge import __version__
+from neuralcpm_bridge._engine import Model, State, run_chains
+from neuralcpm_bridge.artifact import LatticeEntry
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.initial import scattered, squared_distances
+from neuralcpm_bridge.lattice import Lattice, geometry_named
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import CellState
 
-from .generator import engine_module, generator_model
+from .engine import engine_model
 
 Progress = Callable[[int, int], None]
 """Called with states finished and states wanted."""
@@ -32,7 +36,8 @@ def contact_matrix(j01: float, j02: float, j11: float, j12: float, j22: float) -
 class Recipe:
     """One data set: lattice, cells (half of each type), energies, and how long it relaxes from single pixels.
 
-    `length` = (strength, target) of type 2's length constraint; `field` = strength of the external potential.
+    `length` = (strength, target) of type 2's length constraint; `field` = strength of the external potential. `radius`
+    and lengths are distances in space, `target` is a number of sites.
     """
 
     name: str
@@ -48,10 +53,28 @@ class Recipe:
     samples: int = 128
     length: tuple[float, float] | None = None
     field: float = 0.0
+    geometry: str = "square"
 
     @property
     def contact(self) -> NDArray[np.float64]:
         return contact_matrix(*self.J)
+
+    @property
+    def lattice(self) -> Lattice:
+        """`side` sites along each axis, periodic."""
+        return Lattice.of((self.side,) * geometry_named(self.geometry).dimension, self.geometry)
+
+    def on(self, geometry: str) -> Recipe:
+        """The same tissue on another lattice: cells of as many sites on hexagons, of the same diameter in 3D."""
+        if geometry == self.geometry:
+            return self
+        if self.geometry != "square" or self.field:
+            raise UserError(f"The data set {self.name} exists on square lattices only: leave the lattice out.")
+        if geometry == "hexagonal":
+            shrink = geometry_named(geometry).site_volume ** 0.5
+            length = None if self.length is None else (self.length[0], self.length[1] * shrink)
+            return replace(self, geometry=geometry, radius=self.radius * shrink, length=length)
+        return replace(self, geometry=geometry, **IN_3D[self.name])
 
 
 RECIPES = {
@@ -65,26 +88,25 @@ RECIPES = {
     )
 }
 
+IN_3D: dict[str, dict[str, Any]] = {
+    "cellsort-a": {"side": 40, "target": 350.0, "radius": 14.0, "samples": 32},
+    "cellsort-b": {"side": 40, "target": 350.0, "radius": 14.0, "samples": 32},
+    # Smaller cells than in 2D: no length may come near to half of the lattice.
+    "elongation": {"side": 40, "target": 180.0, "radius": 7.0, "samples": 32, "length": (0.5, 14.5)},
+}
+"""What changes where a recipe goes to a cubic lattice: a state there holds as many flips as a dozen in 2D."""
+
 POLE_DISTANCE = 0.23
 """Of each bipolar pole from the middle, as a share of the lattice's side."""
 
 
-def scattered(side: int, cells: int, radius: float, rng: np.random.Generator) -> CellState:
-    """Cells of one pixel each, at random in a disc in the middle: the mixed start of data and of evaluation.
+def scattered_cells(lattice: Lattice, cells: int, radius: float, rng: np.random.Generator) -> CellState:
+    """Cells of one pixel each, at random in a disc (3D: ball) in the middle: the mixed start of data.
 
     Which ids are of type 1 and which of type 2 is fixed (first and second half), where they lie is not.
     """
-    rows, cols = np.mgrid[:side, :side]
-    middle = (side - 1) / 2
-    disc = np.flatnonzero((rows - middle) ** 2 + (cols - middle) ** 2 <= radius**2)
-    if disc.size < cells:
-        raise UserError(
-            f"A disc of {disc.size} sites has no room for {cells} cells: enlarge the radius or the lattice."
-        )
-    ids = np.zeros(side * side, dtype=np.int32)
-    ids[rng.choice(disc, cells, replace=False)] = np.arange(1, cells + 1)
-    types = np.r_[0, 1 + (np.arange(cells) >= cells // 2)]
-    return CellState(ids.reshape(side, side), types)
+    types = np.r_[0, 1 + (np.arange(cells) >= cells // 2)].astype(np.int32)
+    return scattered(lattice, types, np.flatnonzero(squared_distances(lattice) <= radius**2), rng)
 
 
 def generate(
@@ -100,7 +122,7 @@ def generate(
     wanted, steps = samples or recipe.samples, mcs or recipe.mcs
     if wanted < 1 or steps < 1:
         raise UserError(f"{wanted} samples of {steps} Monte Carlo steps were asked for: give at least one of each.")
-    make_chain = _chain_maker(recipe)
+    make_chain, lattice = _chain_maker(recipe), recipe.lattice
     done: list[CellState] = []
     labels: list[int] = []
     for start in range(0, wanted, 4 * threads):
@@ -109,8 +131,8 @@ def generate(
         # A chain's seed follows from its number alone: neither batches nor threads change the data.
         seeds = [int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0]) for number in numbers]
         chains = [chain for chain, _ in made]
-        engine_module().run_chains(chains, steps, recipe.temperature, seeds, threads=threads, boundary_only=True)
-        done += [CellState(chain.ids, chain.types) for chain in chains]
+        run_chains(chains, steps, recipe.temperature, seeds, threads=threads, boundary_only=True)
+        done += [CellState(chain.ids, chain.types, lattice) for chain in chains]
         labels += [label for _, label in made]
         if progress is not None:
             progress(len(done), wanted)
@@ -124,39 +146,50 @@ def generate(
     return Snapshots.from_states(done, type_names=TYPE_NAMES, provenance=provenance, arrays=arrays)
 
 
-ChainMaker = Callable[[np.random.Generator], tuple[Any, int]]
+ChainMaker = Callable[[np.random.Generator], tuple[State, int]]
 """A fresh engine state and its label (0 where there is none)."""
 
 
 def _chain_maker(recipe: Recipe) -> ChainMaker:
-    def start(model: Any, rng: np.random.Generator) -> Any:
-        state = scattered(recipe.side, recipe.cells, recipe.radius, rng)
-        return engine_module().State(model, state.ids, state.types, forbid_extinction=True)
+    def start(model: Model, rng: np.random.Generator) -> State:
+        state = scattered_cells(recipe.lattice, recipe.cells, recipe.radius, rng)
+        return State(model, state.ids, state.types, forbid_extinction=True)
 
     if recipe.name == "cellular-mnist":
         images, labels = bundled_digits()
 
-        def digit_chain(rng: np.random.Generator) -> tuple[Any, int]:
+        def digit_chain(rng: np.random.Generator) -> tuple[State, int]:
             chosen = int(rng.integers(len(images)))
             field = digit_potential(images[chosen], recipe.side)[None]
-            model = _model(recipe, external=(field, np.array([[0.0], [0.0], [recipe.field]])))
+            model = recipe_model(recipe, external=(field, np.array([[0.0], [0.0], [recipe.field]])))
             return start(model, rng), int(labels[chosen])
 
         return digit_chain
     if recipe.name == "bipolar":
         return lambda rng: (_bipolar_chain(recipe, start, rng), 0)
-    model = _model(recipe)
+    model = recipe_model(recipe)
     return lambda rng: (start(model, rng), 0)
 
 
-def _model(recipe: Recipe, external: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None) -> Any:
-    length = None
+def recipe_model(recipe: Recipe, external: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None) -> Model:
+    """The analytic model a data set is drawn from; `external` = (field `[K, *shape]`, coupling `[T, K]`)."""
+    cells = np.array([0.0, 1.0, 1.0])
+    weights = {
+        "symbolic.contact.J": recipe.contact,
+        "symbolic.volume.strength": recipe.strength * cells,
+        "symbolic.volume.target": recipe.target * cells,
+    }
     if recipe.length is not None:
-        length = ([0.0, 0.0, recipe.length[0]], [0.0, 0.0, recipe.length[1]])
-    return generator_model(TYPE_NAMES, recipe.contact, recipe.strength, recipe.target, length=length, external=external)
+        weights["symbolic.length.strength"] = np.array([0.0, 0.0, recipe.length[0]])
+        weights["symbolic.length.target"] = np.array([0.0, 0.0, recipe.length[1]])
+    if external is not None:
+        weights["symbolic.external.field"], weights["symbolic.external.coupling"] = external
+    return engine_model(TYPE_NAMES, LatticeEntry.of(recipe.geometry), weights, temperature=recipe.temperature)
 
 
-def _bipolar_chain(recipe: Recipe, start: Callable[[Any, np.random.Generator], Any], rng: np.random.Generator) -> Any:
+def _bipolar_chain(
+    recipe: Recipe, start: Callable[[Model, np.random.Generator], State], rng: np.random.Generator
+) -> State:
     """Type-2 cells are drawn, each by its own constant force, to one of two poles on a random axis through the middle.
 
     The potential of a pole is the distance to it; type 1 feels none.
@@ -165,7 +198,7 @@ def _bipolar_chain(recipe: Recipe, start: Callable[[Any, np.random.Generator], A
     axis = np.array([np.sin(angle), np.cos(angle)]) * POLE_DISTANCE * recipe.side
     rows, cols = np.mgrid[: recipe.side, : recipe.side] - (recipe.side - 1) / 2
     poles = np.stack([np.hypot(rows - sign * axis[0], cols - sign * axis[1]) for sign in (1, -1)])
-    chain = start(_model(recipe, external=(poles, np.zeros((3, 2)))), rng)
+    chain = start(recipe_model(recipe, external=(poles, np.zeros((3, 2)))), rng)
     drawn = np.flatnonzero(chain.types == 2)
     coupling = np.zeros((chain.types.size, 2))
     coupling[drawn, rng.permutation(np.arange(drawn.size) % 2)] = recipe.field

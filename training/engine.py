@@ -1,28 +1,41 @@
-"""Hamiltonians on the engine: torch weights as an engine model."""
+"""Engine models in memory, for chains: from weights and a lattice. Without torch, so that data can be made without."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from neuralcpm_bridge.artifact import ENGINE_KINDS
-from neuralcpm_bridge.errors import UserError
+import numpy as np
+from numpy.typing import NDArray
 
-from .export.artifact import weights_of
-from .generator import engine_module
-from .hamiltonians import Hamiltonian
+from neuralcpm_bridge._engine import Model
+from neuralcpm_bridge.artifact import LatticeEntry, NeuralEntry
+from neuralcpm_bridge.errors import engine_speaking
 
 
-def engine_model(hamiltonian: Hamiltonian) -> Any:
-    """An engine model with the Hamiltonian's current weights."""
-    network = hamiltonian.network
-    if network is not None and network.spec.kind not in ENGINE_KINDS:
-        raise UserError(
-            f"The engine runs no chains of the architecture {hamiltonian.architecture!r}: "
-            "set sampler.kind = 'parallel'."
-        )
-    weights = weights_of(hamiltonian)
-    description: dict[str, Any] = {"types": hamiltonian.type_names, "boundary": hamiltonian.boundary}
-    if network is not None:
-        description["neural"] = {**network.spec.model_dump(), "weight": float(weights["neural.weight"])}
-    return engine_module().Model(json.dumps(description), weights)
+def engine_model(
+    types: Sequence[str],
+    lattice: LatticeEntry,
+    weights: Mapping[str, NDArray[Any]],
+    *,
+    orders: Mapping[str, int] | None = None,
+    neural: NeuralEntry | None = None,
+    name: str = "",
+    temperature: float = 1.0,
+) -> Model:
+    """The model with these named weights (docs/artifact.md); `orders`: neighbour orders of terms other than all around.
+
+    Chains of training never take a cell's last pixel, and the model says so.
+    """
+    description = {
+        "name": name,
+        "types": list(types),
+        "lattice": {"geometry": lattice.geometry, "boundary": lattice.boundary},
+        "symbolic": {"terms": {term: {"order": order} for term, order in (orders or {}).items()}},
+        "neural": None if neural is None else neural.model_dump(),
+        "temperature": temperature,
+        "extinction": True,
+    }
+    with engine_speaking():
+        return Model(json.dumps(description), {key: np.asarray(value, order="C") for key, value in weights.items()})

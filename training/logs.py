@@ -18,16 +18,10 @@ METRICS_FILE = "metrics.csv"
 def named_parameters(hamiltonian: Hamiltonian) -> dict[str, float]:
     """The analytic parameters as people name them (w_S·J01, w_S·λ, …), and both weights."""
     found: dict[str, float] = {}
-    symbolic = hamiltonian.symbolic
-    if symbolic is not None:
-        weight = symbolic.weight().item()
-        if symbolic.contact is not None:
-            for (a, b), value in zip(symbolic.contact.pairs, symbolic.contact.energies.tolist(), strict=True):
-                found[f"J{a}{b}"] = weight * value
-        if symbolic.volume is not None:
-            strength = symbolic.volume.strength().flatten().tolist()
-            names = ["lambda"] if len(strength) == 1 else [f"lambda{k + 1}" for k in range(len(strength))]
-            found |= {name: weight * value for name, value in zip(names, strength, strict=True)}
+    if hamiltonian.symbolic is not None:
+        weight = hamiltonian.symbolic.weight().item()
+        for term in hamiltonian.terms.values():
+            found |= term.readable(weight)
     if hamiltonian.network_weight is not None:
         found["w_NN"] = hamiltonian.network_weight().item()
     return found

@@ -19,13 +19,13 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from neuralcpm_bridge.artifact import NeuralSpec
+from neuralcpm_bridge.artifact import LatticeEntry, NeuralSpec
 from neuralcpm_bridge.errors import UserError
 
-from .hamiltonians import Contact, ExternalPotential, Hamiltonian, Symbolic, Volume, build_network
+from .hamiltonians import Contact, ExternalPotential, Hamiltonian, Symbolic, Term, Volume, build_network
 from .hamiltonians.networks import ConvBlock, ConvNetwork, NeuralHamiltonian, NHLayer, ResidualLinear
 from .hamiltonians.presets import LATTICES, NETWORKS
-from .hamiltonians.terms import Positive
+from .hamiltonians.term import Positive
 
 Experiment = Literal["exp1", "exp2"]
 EXPERIMENTS: dict[str, str] = {"exp1": "mnist", "exp2": "bipolar"}
@@ -48,10 +48,11 @@ def import_reference(path: str | Path, experiment: str, model: str) -> Hamiltoni
     if model not in NETWORK_OF:
         raise UserError(f"There is no model {model!r} in the paper: choose one of {', '.join(NETWORK_OF)}.")
     leaves = Leaves(Path(path), f"{experiment} {model}")
+    lattice = LatticeEntry.of(shape=LATTICES[EXPERIMENTS[experiment]])
     network_name = NETWORK_OF[model]
     if network_name is None:
         symbolic, cells = read_symbolic(leaves, external=model == "external_field_baseline", with_offset=True)
-        hamiltonian = Hamiltonian(TYPE_NAMES, symbolic, cells=cells)
+        hamiltonian = Hamiltonian(TYPE_NAMES, symbolic, lattice=lattice, cells=cells)
     else:
         spec = NETWORKS[f"{EXPERIMENTS[experiment]}-{network_name}"]
         network, cells = read_cnn(leaves, spec) if spec.kind == "cnn" else read_nh(leaves, spec)
@@ -73,15 +74,16 @@ def import_reference(path: str | Path, experiment: str, model: str) -> Hamiltoni
                 network.out.bias.mul_(weight)
             weight = 1.0
         hamiltonian = Hamiltonian(
-            TYPE_NAMES, symbolic, network, network_weight=weight, train_network_weight=symbolic is not None, cells=cells
+            TYPE_NAMES,
+            symbolic,
+            network,
+            network_weight=weight,
+            train_network_weight=symbolic is not None,
+            lattice=lattice,
+            cells=cells,
         )
     leaves.finish()
     return hamiltonian
-
-
-def lattice_of(experiment: str) -> tuple[int, int]:
-    """The lattice the authors trained on."""
-    return LATTICES[EXPERIMENTS[experiment]]
 
 
 class Leaves:
@@ -172,25 +174,23 @@ def read_symbolic(leaves: Leaves, external: bool, with_offset: bool) -> tuple[Sy
     leaves.number("a flag")
     offset = leaves.number("the energy offset") * leaves.number("the scale of the energy offset")
     contact = softplus(scale) * (matrix + matrix.T) / 2 + shift
-    potential = None
+    terms: list[Term] = []
     if external:
         field = leaves.take(None, "the external field")
         if field.ndim != 2:
             raise UserError(f"The external field in {leaves.path} has shape {field.shape}, but [H, W] was expected.")
         coupling = leaves.take((count,), "the field's coupling")
-        potential = ExternalPotential(torch.tensor(field)[None], torch.tensor(coupling)[:, None])
+        terms.append(ExternalPotential(torch.tensor(field)[None], torch.tensor(coupling)[:, None]))
     # float64, so that folding their parametrisation into ours costs no digits
-    symbolic = Symbolic(
-        contact=Contact(torch.tensor(contact, dtype=torch.float64)),
-        volume=Volume(
+    terms.append(Contact(torch.tensor(contact, dtype=torch.float64)))
+    terms.append(
+        Volume(
             torch.tensor([softplus(strength) + LAMBDA_EXTRA], dtype=torch.float64),
             torch.tensor([target], dtype=torch.float64),
             train_target=True,
-        ),
-        external=potential,
-        offset=offset if with_offset else 0.0,
+        )
     )
-    return symbolic, cells
+    return Symbolic(*terms, offset=offset if with_offset else 0.0), cells
 
 
 def read_nh(leaves: Leaves, spec: NeuralSpec) -> tuple[NeuralHamiltonian, int]:

@@ -28,7 +28,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots
 
 from . import checkpoint as checkpoints
-from .build import Description, apply_fit, build_hamiltonian
+from .build import Description, build_hamiltonian
 from .chains import Chains, draw_data
 from .config import ChainSection, Config
 from .hamiltonians import Hamiltonian
@@ -66,7 +66,7 @@ class Trainer:
     ) -> None:
         self.config, self.folder = config, None if folder is None else Path(folder)
         self.ranks = Ranks.joined()
-        self.described = Description.of(snapshots, config.model.target_volume)
+        self.described = Description.of(snapshots, config.model)
         self.train, self.holdout = split(snapshots, config.data.holdout, config.run.seed)
         torch.manual_seed(config.run.seed)
         resuming = self.folder is not None and (self.folder / checkpoints.MODEL_FILE).exists()
@@ -75,9 +75,9 @@ class Trainer:
         self.optimizer = self._make_optimizer()
         sampler = config.sampler
         self.sampler = make_sampler(sampler)
-        self.chains = Chains(config.chains, sampler.pool)
+        self.chains = Chains(config.chains, sampler.pool, snapshots.lattice)
         fresh = ChainSection(start="data", reset=1.0, sweeps=config.warmstart.sweeps)
-        self.warmup_chains = Chains((fresh,), sampler.pool)
+        self.warmup_chains = Chains((fresh,), sampler.pool, snapshots.lattice)
         self.step, self.suspicious, self.evaluations, self.seconds = 0, 0, 0, 0.0
         self.pool: dict[str, Tensor] = {}
         self.log = RunLog(self.folder if self.ranks.first else None)
@@ -89,13 +89,10 @@ class Trainer:
     def _fresh_model(self, warm: bool) -> Hamiltonian:
         hamiltonian = build_hamiltonian(self.config.model, self.described)
         if warm and hamiltonian.symbolic is not None:
-            fit = fit_analytic(
-                self.train,
-                target=self.described.target_volume,
-                temperature=self.config.sampler.temperature,
-                seed=self.config.run.seed,
+            temperature, seed = self.config.sampler.temperature, self.config.run.seed
+            fit_analytic(hamiltonian.symbolic, self.train, temperature=temperature, seed=seed).put_into(
+                hamiltonian.symbolic
             )
-            apply_fit(hamiltonian, fit)
         return hamiltonian
 
     def _make_optimizer(self) -> torch.optim.Adam:
@@ -307,18 +304,7 @@ def split(snapshots: Snapshots, holdout: float, seed: int) -> tuple[Snapshots, S
     order = np.random.default_rng([seed, 7]).permutation(len(snapshots))
     count = min(round(holdout * len(snapshots)), len(snapshots) - 1)
 
-    def part(which: np.ndarray) -> Snapshots:
-        arrays = {key: value[which] for key, value in snapshots.arrays.items() if len(value) == len(snapshots)}
-        return Snapshots(
-            snapshots.ids[which],
-            snapshots.types[which],
-            snapshots.type_names,
-            snapshots.boundary,
-            snapshots.provenance,
-            arrays,
-        )
-
-    return part(np.sort(order[count:])), part(np.sort(order[:count]))
+    return snapshots.chosen(np.sort(order[count:])), snapshots.chosen(np.sort(order[:count]))
 
 
 def without_network(hamiltonian: Hamiltonian) -> Hamiltonian:
@@ -326,7 +312,7 @@ def without_network(hamiltonian: Hamiltonian) -> Hamiltonian:
     if hamiltonian.symbolic is None:
         raise UserError("warmstart.steps needs contact and volume energies to leave the data with: use a closure.")
     names, symbolic = hamiltonian.type_names, hamiltonian.symbolic
-    return Hamiltonian(names, symbolic, boundary=hamiltonian.boundary, cells=hamiltonian.cells)
+    return Hamiltonian(names, symbolic, lattice=hamiltonian.lattice, cells=hamiltonian.cells)
 
 
 def model_with(config: Config, described: Description, weights: dict[str, Tensor]) -> Hamiltonian:

@@ -1,9 +1,9 @@
-"""Contact and volume energies from single flips: conditional noise-contrastive estimation, without chains.
+"""Analytic energies from single flips: conditional noise-contrastive estimation, without chains.
 
 Each datum x is classified against x' = x with one neighbour's id copied into one site. The copy's own proposal
 probabilities cancel against the bias they give the copy dynamics, so that log-odds are ΔH/T and the loss is
-softplus(−ΔH/T): convex in J and λ, solved by Newton's method on every flip of the data at once. (Gutmann's
-conditional NCE; Ceylan & Gutmann 2018.)
+softplus(−ΔH/T): convex in the energies of every term that offers features (J, λ, …), solved by Newton's method on
+every flip of the data at once. (Gutmann's conditional NCE; Ceylan & Gutmann 2018.)
 """
 
 from __future__ import annotations
@@ -17,20 +17,25 @@ from numpy.typing import NDArray
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots
 
-from .flips import flip_features, neighbour_ids
+from .hamiltonians import Flips, States, Symbolic
+from .hamiltonians.states import neighbour_ids
 
 MAX_FLIPS = 2_000_000
 """Flips used at most, drawn evenly over the states: 100 MB, seconds, and far more than precision needs."""
 
 
 class AnalyticFit(NamedTuple):
-    """`J[T, T]` (J[0, 0] = 0), λ shared by all cells, V*, the number of flips used and the mean loss per flip."""
+    """Energies by term, in the order of its features; the number of flips used and the mean loss per flip."""
 
-    J: NDArray[np.float64]
-    strength: float
-    target: float
+    energies: dict[str, NDArray[np.float64]]
     flips: int
     loss: float
+
+    def put_into(self, symbolic: Symbolic) -> None:
+        """The fitted energies become the terms', with w_S = 1."""
+        for name, energies in self.energies.items():
+            symbolic.terms[name].start_at(torch.from_numpy(energies))
+        symbolic.weight.set(torch.ones((), dtype=torch.float64))
 
 
 def mean_volume(snapshots: Snapshots) -> float:
@@ -41,52 +46,49 @@ def mean_volume(snapshots: Snapshots) -> float:
     return float(volumes.mean())
 
 
-def fit_analytic(
-    snapshots: Snapshots, *, target: float | None = None, temperature: float = 1.0, seed: int = 0
-) -> AnalyticFit:
-    """J and λ that make every single flip of the data as improbable as it should be; V* = `target` or the mean."""
-    kinds = max(len(snapshots.type_names), int(snapshots.types.max()) + 1)
-    wanted = target if target is not None else mean_volume(snapshots)
-    features = _all_features(snapshots, kinds, wanted, seed) / temperature
-    if not len(features):
-        raise UserError("No state of the data set has a boundary between cells, so no energy can be learned from it.")
-    pairs = [(a, b) for a in range(kinds) for b in range(max(a, 1), kinds)]
-    seen = np.abs(features).sum(axis=0) > 0
-    weights = np.zeros(features.shape[1])
-    weights[seen], loss = _logistic_newton(features[:, seen])
-    J = np.zeros((kinds, kinds))
-    for (a, b), value in zip(pairs, weights[:-1], strict=True):
-        J[a, b] = J[b, a] = value
-    return AnalyticFit(J, max(float(weights[-1]), 1e-6), wanted, len(features), loss)
-
-
-def _all_features(snapshots: Snapshots, kinds: int, target: float, seed: int) -> NDArray[np.float64]:
-    """`[n, pairs + 1]`: pair counts / 4 by type pair, then the change of Σ(V − V*)², of every reversible flip."""
+def fit_analytic(symbolic: Symbolic, snapshots: Snapshots, *, temperature: float = 1.0, seed: int = 0) -> AnalyticFit:
+    """Energies of the terms that make every single flip of the data as improbable as it should be; what terms aim at
+    (V*) stays as it is."""
     rng = np.random.default_rng(seed)
-    per_state = max(1, MAX_FLIPS // len(snapshots))
-    targets = torch.full((kinds,), target, dtype=torch.float64)
-    periodic = snapshots.boundary == "periodic"
-    parts = []
-    for ids_array, types_array in zip(snapshots.ids, snapshots.types, strict=True):
-        ids, types = torch.from_numpy(ids_array).long()[None], torch.from_numpy(types_array).long()[None]
-        around = neighbour_ids(ids, periodic)[:, 0].flatten(1)  # [8, sites]
-        own = ids.flatten()
-        # A pixel without a like neighbour cannot be copied back: such flips have no reverse and say nothing.
-        reversible = (around == own).any(0)
-        direction, site = ((around != own) & (around >= 0) & reversible).nonzero(as_tuple=True)
-        if not site.numel():
-            continue
-        if site.numel() > per_state:
-            chosen = torch.from_numpy(rng.choice(site.numel(), per_state, replace=False))
-            direction, site = direction[chosen], site[chosen]
-        new_ids = around[direction, site]
-        found = flip_features(ids, types, site[None], new_ids[None], targets, periodic)
-        contact = (found.contact + found.contact.transpose(2, 3))[0] / 4
-        columns = [
-            contact[:, a, b] if a != b else contact[:, a, b] / 2 for a in range(kinds) for b in range(max(a, 1), kinds)
-        ]
-        parts.append(torch.stack([*columns, found.volume[0].sum(1)], dim=1).numpy())
-    return np.concatenate(parts) if parts else np.zeros((0, kinds * (kinds + 1) // 2))
+    every = (_features(symbolic, snapshots, state, rng) for state in range(len(snapshots)))
+    parts = [found for found in every if found is not None]
+    if not parts:
+        raise UserError("No state of the data set has a boundary between cells, so no energy can be learned from it.")
+    names = list(parts[0])
+    if not names:
+        raise UserError(
+            "A warm start fits contact and volume energies, which this model lacks: set warmstart.symbolic = false."
+        )
+    widths = [parts[0][name].shape[1] for name in names]
+    features = np.concatenate([np.concatenate([part[name] for name in names], axis=1) for part in parts]) / temperature
+    seen = np.abs(features).sum(axis=0) > 0
+    energies = np.zeros(features.shape[1])
+    energies[seen], loss = _logistic_newton(features[:, seen])
+    by_term = np.split(energies, np.cumsum(widths)[:-1])
+    return AnalyticFit(dict(zip(names, by_term, strict=True)), len(features), loss)
+
+
+def _features(
+    symbolic: Symbolic, snapshots: Snapshots, number: int, rng: np.random.Generator
+) -> dict[str, NDArray[np.float64]] | None:
+    """By term, `[n, k]`: what a unit of each energy adds to ΔH of every reversible flip of one state, if it has any."""
+    ids, types = (torch.from_numpy(array[number : number + 1]).long() for array in (snapshots.ids, snapshots.types))
+    states = States(ids, types, snapshots.lattice)
+    around = neighbour_ids(states, snapshots.lattice.geometry.moore_order)[0].T  # [neighbours, sites]
+    own = states.flat[0]
+    # A pixel without a like neighbour cannot be copied back: such flips have no reverse and say nothing.
+    reversible = (around == own).any(0)
+    direction, site = ((around != own) & (around >= 0) & reversible).nonzero(as_tuple=True)
+    if not site.numel():
+        return None
+    most = max(1, MAX_FLIPS // len(snapshots))
+    if site.numel() > most:
+        chosen = torch.from_numpy(rng.choice(site.numel(), most, replace=False))
+        direction, site = direction[chosen], site[chosen]
+    flips = Flips(states, site[None], around[direction, site][None])
+    with torch.no_grad():
+        found = {name: term.features(flips) for name, term in symbolic.terms.items()}
+    return {name: features[0].numpy() for name, features in found.items() if features is not None}
 
 
 def _logistic_newton(features: NDArray[np.float64], steps: int = 30) -> tuple[NDArray[np.float64], float]:

@@ -7,7 +7,7 @@ import onnx
 import pytest
 import torch
 
-from neuralcpm_bridge.artifact import load_artifact
+from neuralcpm_bridge.artifact import LatticeEntry, load_artifact
 from neuralcpm_bridge.backends.onnxruntime import OnnxRuntimeBackend, make_session
 from neuralcpm_bridge.errors import UserError
 from training.backend import TorchBackend
@@ -41,9 +41,9 @@ def test_one_artifact_runs_at_any_size(name: str, models: dict[str, Path]) -> No
 
 def test_free_boundary_and_circular_padding_are_exported(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    hamiltonian = make_preset("local8-closure", boundary="free", padding="circular")
+    hamiltonian = make_preset("local8-closure", lattice=LatticeEntry.of(boundary="free"), padding="circular")
     artifact = export(hamiltonian, tmp_path / "m.onnx")
-    assert artifact.metadata.boundary == "free"
+    assert artifact.metadata.boundary == ("free", "free")
     assert artifact.metadata.neural.padding == "circular"
     states = [random_state(np.random.default_rng(k), (31, 40), 6) for k in range(2)]
     assert verify_backends(artifact, states, 20, 0)["ok"]
@@ -52,12 +52,12 @@ def test_free_boundary_and_circular_padding_are_exported(tmp_path: Path) -> None
 def test_fixed_models_refuse_other_sizes(models: dict[str, Path]) -> None:
     cnn = load_artifact(models["mnist-cnn"])
     with pytest.raises(UserError, match="fixed to 9"):
-        cnn.check_state(random_state(np.random.default_rng(0), (36, 40), 8))
+        cnn.place(random_state(np.random.default_rng(0), (36, 40), 8))
     external = load_artifact(models["mnist-external"])
-    with pytest.raises(UserError, match="36×40"):
-        external.check_state(random_state(np.random.default_rng(0), (40, 40), 8))
+    with pytest.raises(UserError, match="36 × 40"):
+        external.place(random_state(np.random.default_rng(0), (40, 40), 8))
     with pytest.raises(UserError, match="at least 18"):
-        load_artifact(models["mnist-nh"]).check_state(random_state(np.random.default_rng(0), (15, 40), 8))
+        load_artifact(models["mnist-nh"]).place(random_state(np.random.default_rng(0), (15, 40), 8))
 
 
 def test_back_to_torch_for_fine_tuning(models: dict[str, Path], tmp_path: Path) -> None:
@@ -103,11 +103,11 @@ def test_back_ends_keep_step_through_changes(models: dict[str, Path]) -> None:
     state = random_state(np.random.default_rng(5), (36, 36), 6, absent=False)
     served = [OnnxRuntimeBackend(artifact, state), TorchBackend.exact(artifact, state)]
     for backend in served:
-        backend.commit(3, 4, 2)
-        backend.change_pixels([10, 11, 12], [10, 10, 10], [3, 3, 3])
+        backend.commit(state.lattice.site(3, 4), 2)
+        backend.change_pixels([state.lattice.site(row, 10) for row in (10, 11, 12)], [3, 3, 3])
         backend.set_type(3, 1)
         backend.set_type(6, 2)  # a cell appears …
-        backend.change_pixels([20, 20], [20, 21], [6, 6])  # … and gets its pixels
+        backend.change_pixels([state.lattice.site(20, col) for col in (20, 21)], [6, 6])  # … and gets its pixels
     fast, exact = (backend.energy() for backend in served)
     assert fast.neural == pytest.approx(exact.neural, rel=1e-5, abs=1e-4)
     np.testing.assert_array_equal(served[0].state().ids, served[1].state().ids)

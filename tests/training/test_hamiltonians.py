@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuralcpm_bridge.artifact import NeuralSpec
+from neuralcpm_bridge.artifact import LatticeEntry, NeuralSpec
 from neuralcpm_bridge.state import CellState
 from training.hamiltonians import (
     PRESETS,
@@ -133,16 +133,18 @@ def test_an_empty_cell_counts_in_the_nh_but_not_in_the_local_nh() -> None:
 
 @given(states(), st.booleans())
 def test_symbolic_energy_is_the_textbook_formula(state: CellState, periodic: bool) -> None:
+    boundary = "periodic" if periodic else "free"
     J = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.5, 3.0], [2.0, 3.0, 0.25]], dtype=torch.float64)
     field, coupling = torch.randn(2, *state.shape), torch.randn(3, 2)
     volume = Volume(torch.tensor([0.3, 0.7], dtype=torch.float64), torch.tensor([5.0, 6.0]))
-    symbolic = Symbolic(Contact(J, periodic), volume, ExternalPotential(field, coupling), weight=0.5, offset=2.0)
-    hamiltonian = Hamiltonian(NAMES, symbolic, boundary="periodic" if periodic else "free")
+    symbolic = Symbolic(Contact(J), volume, ExternalPotential(field, coupling), weight=0.5, offset=2.0)
+    hamiltonian = Hamiltonian(NAMES, symbolic, lattice=LatticeEntry.of(boundary=boundary))
     strength, target = np.array([0, 0.3, 0.7]), np.array([0, 5.0, 6.0])
     cells = np.flatnonzero(state.types >= 1)
-    kinds = state.types[cells]
-    expected = 2.0 + (np.triu(state.contacts(3, periodic)) * J.numpy()).sum() / 4
-    expected += (strength[kinds] * (state.volumes[cells] - target[kinds]) ** 2).sum()
+    of_cell = state.types[cells]
+    placed = CellState(state.ids, state.types, state.lattice.with_boundary(boundary))
+    expected = 2.0 + (np.triu(placed.contacts(3)) * J.numpy()).sum() / 4
+    expected += (strength[of_cell] * (state.volumes[cells] - target[of_cell]) ** 2).sum()
     expected += np.einsum("khw,hwk->", field.double().numpy(), coupling.double().numpy()[state.type_map])
     assert energy(hamiltonian, state)[0] == pytest.approx(0.5 * expected, rel=1e-9)
 
@@ -150,7 +152,7 @@ def test_symbolic_energy_is_the_textbook_formula(state: CellState, periodic: boo
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_give_gradients_to_every_parameter(name: str) -> None:
     torch.manual_seed(0)
-    hamiltonian = make_preset(name, lattice=(60, 60))
+    hamiltonian = make_preset(name, lattice=LatticeEntry.of(shape=(60, 60)))
     state = random_state(np.random.default_rng(3), (60, 60), hamiltonian.cells, absent=False)
     hamiltonian.of_states([state]).total.sum().backward()
     trained = [(key, p) for key, p in hamiltonian.named_parameters() if p.requires_grad]
@@ -171,4 +173,4 @@ def test_positive_parameters_stay_positive() -> None:
     ).backward()
     optimizer.step()
     values = [hamiltonian.symbolic.weight(), hamiltonian.symbolic.volume.strength(), hamiltonian.network_weight()]
-    assert all(float(value.min()) >= 0 for value in values)
+    assert all(value.min().item() >= 0 for value in values)

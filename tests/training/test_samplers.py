@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from neuralcpm_bridge.artifact import Boundary
+from neuralcpm_bridge.artifact import LatticeEntry
 from training.enumeration import Enumeration, expected_total_variation, total_variation
 from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
 from training.samplers import ExactChains, ParallelSampler
@@ -15,16 +15,17 @@ CHAINS, ROUNDS, GAP = 150, 30, 10
 """Chains, samples taken of each, and Monte Carlo steps between two samples."""
 
 
-def analytic(boundary: str) -> Hamiltonian:
+def analytic(boundary: str, geometry: str = "square") -> Hamiltonian:
     J = torch.tensor([[0.0, 1.0, 1.4], [1.0, 0.8, 1.6], [1.4, 1.6, 0.6]])
-    symbolic = Symbolic(Contact(J, boundary == "periodic"), Volume(torch.tensor([0.15]), torch.tensor([3.0])))
-    return Hamiltonian(("medium", "A", "B"), symbolic, boundary=boundary)
+    symbolic = Symbolic(Contact(J), Volume(torch.tensor([0.15]), torch.tensor([3.0])))
+    return Hamiltonian(("medium", "A", "B"), symbolic, lattice=LatticeEntry.of(geometry, boundary))
 
 
-def small_network(boundary: Boundary = "periodic") -> Hamiltonian:
+def small_network(boundary: str = "periodic") -> Hamiltonian:
     torch.manual_seed(3)
     padding = "circular" if boundary == "periodic" else "zeros"
-    closure = make_preset("local8-closure", cells=3, target_volume=3.0, boundary=boundary, padding=padding)
+    lattice = LatticeEntry.of(boundary=boundary)
+    closure = make_preset("local8-closure", cells=3, target_volume=3.0, lattice=lattice, padding=padding)
     assert closure.network is not None
     with torch.no_grad():
         closure.network.cell_head.out.weight.mul_(60)  # loud enough to change the distribution
@@ -34,11 +35,11 @@ def small_network(boundary: Boundary = "periodic") -> Hamiltonian:
 def sampled(sampler: ExactChains | ParallelSampler, hamiltonian: Hamiltonian, world: Enumeration) -> np.ndarray:
     """Counts of every state over chains and rounds, after a warm-up."""
     rng = np.random.default_rng(0)
-    ids = world.states[rng.integers(len(world.states), size=CHAINS)].reshape(-1, *world.shape)
+    ids = world.ids(rng.integers(len(world.states), size=CHAINS))
     types = np.repeat(world.types[None], CHAINS, axis=0)
-    counts = np.zeros(len(world.states), dtype=np.int64)
+    counts, advance = np.zeros(len(world.states), dtype=np.int64), sampler.on(hamiltonian)
     for number in range(-3, ROUNDS):
-        ids, _ = sampler.advance(hamiltonian, ids, types, 5 * GAP if number < 0 else GAP, seed=number + 3)
+        ids, _ = advance(ids, types, 5 * GAP if number < 0 else GAP, seed=number + 3)
         if number >= 0:
             np.add.at(counts, world.index(ids), 1)
     return counts
@@ -95,7 +96,7 @@ def test_staged_copies_sample_the_enumerated_law_of_two_stages() -> None:
     # The law is near that of one stage; how often a copy is made tells the two apart.
     start = np.random.default_rng(1).choice(len(truth), size=CHAINS, p=truth)
     types = np.repeat(world.types[None], CHAINS, axis=0)
-    _, moves = chains.advance(hamiltonian, world.states[start].reshape(-1, *world.shape), types, 1500, seed=2)
+    _, moves = chains.on(hamiltonian)(world.ids(start), types, 1500, seed=2)
     made = moves.accepted / (CHAINS * 1500 * world.states.shape[1])
     two, one = (float(truth @ (1 - np.diag(world.copy_step(staged=staged)))) for staged in (True, False))
     assert abs(made - two) < 0.3 * (one - two)
@@ -108,9 +109,9 @@ def test_parallel_sampler_approaches_the_serial_one_with_fewer_flips_at_once() -
     truth = world.copy_dynamics()
     distances = {}
     for flips in (1, 4):
-        ids = world.states[np.random.default_rng(0).integers(len(world.states), size=2000)].reshape(-1, 2, 3)
+        ids = world.ids(np.random.default_rng(0).integers(len(world.states), size=2000))
         types = np.repeat(world.types[None], len(ids), axis=0)
-        ids, moves = ParallelSampler(flips=flips).advance(hamiltonian, ids, types, 12, seed=1)
+        ids, moves = ParallelSampler(flips=flips).on(hamiltonian)(ids, types, 12, seed=1)
         assert 0 < moves.acceptance < 1
         known = world.index(ids)
         distances[flips] = total_variation(np.bincount(known[known >= 0], minlength=len(truth)), truth)
@@ -122,9 +123,9 @@ def test_a_seed_gives_the_same_chains_again_whatever_the_threads() -> None:
     rng = np.random.default_rng(1)
     ids = rng.integers(0, 3, size=(4, 12, 12), dtype=np.int32)
     types = np.repeat(np.array([[0, 1, 2]], dtype=np.int32), 4, axis=0)
-    first, moves = ExactChains(threads=1).advance(hamiltonian, ids, types, 3, seed=5)
-    again, _ = ExactChains(threads=2).advance(hamiltonian, ids, types, 3, seed=5)
-    other, _ = ExactChains(threads=1).advance(hamiltonian, ids, types, 3, seed=6)
+    first, moves = ExactChains(threads=1).on(hamiltonian)(ids, types, 3, seed=5)
+    again, _ = ExactChains(threads=2).on(hamiltonian)(ids, types, 3, seed=5)
+    other, _ = ExactChains(threads=1).on(hamiltonian)(ids, types, 3, seed=6)
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert moves.proposals > moves.accepted > 0

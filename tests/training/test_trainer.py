@@ -98,7 +98,7 @@ def test_a_run_can_be_read_without_its_data(tmp_path: Path, data: Snapshots) -> 
     trained = Trainer(tiny_config(), data, tmp_path).run()
     again, config, header = load_run(tmp_path)
     assert config == tiny_config()
-    assert header["data"]["lattice"] == [24, 24]
+    assert header["data"]["lattice"]["shape"] == [24, 24]
     expected, found = trained.of_states([data[0]]), again.of_states([data[0]])
     assert torch.equal(expected.total, found.total)
 

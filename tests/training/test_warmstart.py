@@ -6,45 +6,26 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.metrics import mean_aspect_ratios, mean_of
 from neuralcpm_bridge.snapshots import Snapshots
 from training.datasets import RECIPES, bundled_digits, digit_potential, generate
-from training.flips import flip_deltas
 from training.hamiltonians import make_preset
 from training.recovery import recovery
-from training.warmstart import fit_analytic
+from training.warmstart import fit_analytic, mean_volume
 
-from .tiny import RECIPE, tiny_data
+from .tiny import RECIPE
 
 
 def test_single_flips_recover_contact_and_volume_energies() -> None:
     recipe = replace(RECIPE, side=40, cells=16, radius=10.0, mcs=400)
-    fit = fit_analytic(generate(recipe, samples=16), target=recipe.target)
-    assert fit.strength == pytest.approx(recipe.strength, rel=0.2)
-    assert np.abs(fit.J - recipe.contact).max() < 0.5
+    symbolic = make_preset("mnist-cellsort", target_volume=recipe.target).symbolic
+    fit = fit_analytic(symbolic, generate(recipe, samples=16))
+    fit.put_into(symbolic)
+    assert symbolic.volume.strength().item() == pytest.approx(recipe.strength, rel=0.2)
+    assert np.abs(symbolic.contact.J.detach().numpy() - recipe.contact).max() < 0.5
     assert fit.flips > 10_000
-
-
-def test_flip_differences_equal_differences_of_full_energies() -> None:
-    torch.manual_seed(0)
-    data = tiny_data(2)
-    for boundary in ("periodic", "free"):
-        hamiltonian = make_preset("local8-closure", cells=7, target_volume=25.0, boundary=boundary).double()
-        ids, types = torch.from_numpy(data.ids).long(), torch.from_numpy(data.types).long()
-        sites = torch.randint(24 * 24, (2, 6))
-        new_ids = torch.randint(7, (2, 6))
-        with torch.no_grad():
-            found = flip_deltas(hamiltonian, ids, types, sites, new_ids)
-            before = hamiltonian(ids, types).total
-            for state in range(2):
-                for flip in range(6):
-                    changed = ids[state].clone().flatten()
-                    changed[sites[state, flip]] = new_ids[state, flip]
-                    after = hamiltonian(changed.view(1, 24, 24), types[state : state + 1]).total
-                    assert found[state, flip].item() == pytest.approx((after - before[state]).item(), abs=1e-9)
 
 
 def test_generated_data_depend_on_the_seed_and_not_on_threads() -> None:
@@ -87,7 +68,9 @@ def test_empty_requests_and_data_are_refused() -> None:
         generate(replace(RECIPE, radius=0.5), samples=1)
     empty = Snapshots(np.zeros((1, 8, 8), dtype=np.int32), np.array([[0, 1]], dtype=np.int32))
     with pytest.raises(UserError, match="no cells"):
-        fit_analytic(empty)
+        mean_volume(empty)
+    with pytest.raises(UserError, match="no energy can be learned"):
+        fit_analytic(make_preset("mnist-cellsort").symbolic, empty)
 
 
 def test_recovery_norms() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,8 @@ from onnx import helper
 from neuralcpm_bridge import __version__
 from neuralcpm_bridge.artifact import (
     Artifact,
-    Boundary,
     Example,
+    LatticeEntry,
     Metadata,
     NeuralEntry,
     NeuralSpec,
@@ -27,17 +28,9 @@ from neuralcpm_bridge.artifact import check_against_examples as check_backend
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.state import CellState
+from neuralcpm_bridge.terms import described_terms
 
-from ..hamiltonians import (
-    Contact,
-    ExternalPotential,
-    Hamiltonian,
-    Surface,
-    Symbolic,
-    Volume,
-    VolumeFunction,
-    build_network,
-)
+from ..hamiltonians import TERMS, ExternalPotential, Hamiltonian, Symbolic, build_network
 from .examples import example_flips, example_states
 from .graph import build_model
 
@@ -47,7 +40,6 @@ def export(
     path: str | Path,
     *,
     name: str = "",
-    lattice: tuple[int, int] | None = None,
     temperature: float = 1.0,
     extinction: bool = True,
     training: dict[str, Any] | None = None,
@@ -58,25 +50,21 @@ def export(
     `examples`: states to keep in the file (training data); random tissues where there are none.
     """
     path = Path(path)
-    weights = weights_of(hamiltonian)
-    network = hamiltonian.network
-    symbolic = symbolic_spec(hamiltonian, weights)
-    external = hamiltonian.symbolic.external if hamiltonian.symbolic is not None else None
-    fixed_cells = hamiltonian.cells if network is not None and network.spec.kind == "cnn" else None
+    weights, network = weights_of(hamiltonian), hamiltonian.network
+    external = hamiltonian.terms.get("external")
     metadata = Metadata(
         name=name or path.stem,
         architecture=hamiltonian.architecture,
         parameters=sum(p.numel() for p in hamiltonian.parameters() if p.requires_grad),
         types=hamiltonian.type_names,
         cells=hamiltonian.cells,
-        fixed_cells=fixed_cells,
-        fixed_lattice=None if external is None else (external.field.shape[1], external.field.shape[2]),
-        lattice=lattice,
-        boundary=hamiltonian.boundary,
+        fixed_cells=hamiltonian.cells if network is not None and network.spec.kind == "cnn" else None,
+        fixed_lattice=external.shape if isinstance(external, ExternalPotential) else None,
+        lattice=hamiltonian.lattice,
         temperature=temperature,
         extinction=extinction,
-        receptive_field=3 if network is None else network.spec.receptive_field,
-        symbolic=symbolic,
+        receptive_field=neighbourhood_width(hamiltonian) if network is None else network.spec.receptive_field,
+        symbolic=symbolic_spec(hamiltonian, weights),
         neural=None
         if network is None
         else NeuralEntry(**network.spec.model_dump(), weight=float(weights["neural.weight"])),
@@ -85,6 +73,12 @@ def export(
     states = list(examples) or example_states(metadata)
     metadata = metadata.model_copy(update={"examples": examples_of(hamiltonian, states)})
     return write_artifact(metadata, weights, path)
+
+
+def neighbourhood_width(hamiltonian: Hamiltonian) -> int:
+    """Sites across the widest neighbourhood that a term looks at."""
+    offsets = [hamiltonian.geometry.offsets(order) for order in hamiltonian.orders.values()]
+    return 1 + 2 * max((int(np.abs(each).max()) for each in offsets), default=0)
 
 
 def write_artifact(metadata: Metadata, weights: dict[str, NDArray[Any]], path: str | Path) -> Artifact:
@@ -96,7 +90,7 @@ def write_artifact(metadata: Metadata, weights: dict[str, NDArray[Any]], path: s
         temporary.write_bytes(model.SerializeToString())
         written = load_artifact(temporary)
         check_backend(written, "onnxruntime")
-    return Artifact(path, written.metadata, written.weights)
+    return replace(written, path=path)
 
 
 def weights_of(hamiltonian: Hamiltonian) -> dict[str, NDArray[Any]]:
@@ -106,20 +100,9 @@ def weights_of(hamiltonian: Hamiltonian) -> dict[str, NDArray[Any]]:
     with torch.no_grad():
         if symbolic is not None:
             named |= {"symbolic.weight": symbolic.weight(), "symbolic.offset": symbolic.offset.double()}
-            if symbolic.contact is not None:
-                named["symbolic.contact.J"] = symbolic.contact.J
-            if symbolic.volume is not None:
-                strength, target = symbolic.volume.of_types(len(hamiltonian.type_names))
-                named |= {"symbolic.volume.strength": strength, "symbolic.volume.target": target}
-            if symbolic.surface is not None:
-                named["symbolic.surface.strength"] = symbolic.surface.strength.double()
-                named["symbolic.surface.target"] = symbolic.surface.target.double()
-            if symbolic.volume_function is not None:
-                for part in VolumeFunction.PARTS:
-                    named[f"symbolic.volume_function.{part}"] = getattr(symbolic.volume_function, part).double()
-            if symbolic.external is not None:
-                named["symbolic.external.field"] = symbolic.external.field.double()
-                named["symbolic.external.coupling"] = symbolic.external.coupling.double()
+            for term, module in symbolic.terms.items():
+                own = module.weights(len(hamiltonian.type_names))
+                named |= {f"symbolic.{term}.{key}": value for key, value in own.items()}
         if network is not None and hamiltonian.network_weight is not None:
             named |= {f"neural.{key}": value.float() for key, value in network.state_dict().items()}
             named["neural.weight"] = hamiltonian.network_weight()
@@ -133,17 +116,10 @@ def weights_of(hamiltonian: Hamiltonian) -> dict[str, NDArray[Any]]:
 def symbolic_spec(hamiltonian: Hamiltonian, weights: dict[str, NDArray[Any]]) -> SymbolicSpec | None:
     if hamiltonian.symbolic is None:
         return None
-    terms: dict[str, dict[str, Any]] = {term: {} for term in Symbolic.TERMS}
-    for key, value in weights.items():
-        prefix, *rest = key.split(".")
-        if prefix == "symbolic" and len(rest) == 2 and rest[1] != "field":
-            terms[rest[0]][rest[1]] = value.tolist()
-    if "symbolic.external.field" in weights:
-        terms["external"]["fields"] = weights["symbolic.external.field"].shape[0]
     return SymbolicSpec(
         weight=float(weights["symbolic.weight"]),
         offset=float(weights["symbolic.offset"]),
-        terms={term: values for term, values in terms.items() if values},
+        terms=described_terms(weights, hamiltonian.orders),
     )
 
 
@@ -162,14 +138,13 @@ def examples_of(hamiltonian: Hamiltonian, states: Sequence[CellState]) -> list[E
     exact = float64_copy(hamiltonian)
     examples = []
     for number, state in enumerate(states):
-        flips = example_flips(state, number)
-        flipped = [state]
-        for row, col, new_id in flips:
-            ids = state.ids.copy()
-            ids[row, col] = new_id
-            flipped.append(CellState(ids, state.types))
+        sites, new_ids = example_flips(state, number)
+        changed = np.repeat(state.ids.reshape(1, -1), 1 + len(sites), axis=0)
+        changed[1 + np.arange(len(sites)), sites] = new_ids
+        ids = torch.from_numpy(changed.reshape(-1, *state.shape)).long()
         with torch.no_grad():
-            symbolic, neural = (part.cpu().numpy() for part in exact.of_states(flipped))
+            types = torch.from_numpy(state.types).long().expand(len(ids), -1)
+            symbolic, neural = (part.cpu().numpy() for part in exact(ids, types))
         total = symbolic + neural
         examples.append(
             Example(
@@ -179,7 +154,7 @@ def examples_of(hamiltonian: Hamiltonian, states: Sequence[CellState]) -> list[E
                 energy=total[0],
                 symbolic=symbolic[0],
                 neural=neural[0],
-                flips=[(*flip, float(total[i + 1] - total[0])) for i, flip in enumerate(flips)],
+                flips=list(zip(sites.tolist(), new_ids.tolist(), (total[1:] - total[0]).tolist(), strict=True)),
             )
         )
     return examples
@@ -188,64 +163,52 @@ def examples_of(hamiltonian: Hamiltonian, states: Sequence[CellState]) -> list[E
 def float64_copy(hamiltonian: Hamiltonian) -> Hamiltonian:
     """The ground truth: the weights as the file holds them, computed with in float64."""
     spec = hamiltonian.network.spec if hamiltonian.network is not None else None
-    names, boundary, cells = hamiltonian.type_names, hamiltonian.boundary, hamiltonian.cells
-    return from_weights(names, boundary, cells, weights_of(hamiltonian), spec).double()
+    names, lattice, cells = hamiltonian.type_names, hamiltonian.lattice, hamiltonian.cells
+    return from_weights(names, lattice, cells, weights_of(hamiltonian), hamiltonian.orders, spec).double()
 
 
 def hamiltonian_from_artifact(artifact: Artifact) -> Hamiltonian:
     """The torch model of an artifact, to fine-tune or to check against."""
-    metadata = artifact.metadata
-    spec = metadata.neural.spec if metadata.neural is not None else None
-    return from_weights(metadata.types, metadata.boundary, metadata.cells, artifact.weights, spec)
+    meta = artifact.metadata
+    spec = meta.neural.spec if meta.neural is not None else None
+    return from_weights(meta.types, meta.lattice, meta.cells, artifact.weights, meta.orders, spec)
 
 
 def from_weights(
     types: tuple[str, ...],
-    boundary: Boundary,
+    lattice: LatticeEntry,
     cells: int | None,
-    weights: dict[str, NDArray[Any]],
+    weights: Mapping[str, NDArray[Any]],
+    orders: Mapping[str, int],
     spec: NeuralSpec | None,
 ) -> Hamiltonian:
     """A Hamiltonian with these named weights."""
     tensors = {key: torch.tensor(value) for key, value in weights.items()}
     symbolic = network = None
     if "symbolic.weight" in tensors:
-        symbolic = Symbolic(weight=float(tensors["symbolic.weight"]), train_weight=spec is not None)
-        symbolic.offset.data = tensors["symbolic.offset"].clone()
-        if "symbolic.contact.J" in tensors:
-            symbolic.contact = Contact(tensors["symbolic.contact.J"], periodic=boundary == "periodic")
-        if "symbolic.volume.strength" in tensors:
-            strength, target = (shared_or_all(tensors[f"symbolic.volume.{part}"]) for part in ("strength", "target"))
-            symbolic.volume = Volume(strength, target)
-        if "symbolic.surface.strength" in tensors:
-            strength, target = tensors["symbolic.surface.strength"], tensors["symbolic.surface.target"]
-            symbolic.surface = Surface(strength, target, periodic=boundary == "periodic")
-        if "symbolic.volume_function.coefficients" in tensors:
-            symbolic.volume_function = VolumeFunction(
-                *(tensors[f"symbolic.volume_function.{part}"] for part in VolumeFunction.PARTS)
-            )
-        if "symbolic.external.field" in tensors:
-            parts = (tensors[f"symbolic.external.{part}"] for part in ("field", "coupling"))
-            symbolic.external = ExternalPotential(*parts)
+        terms = []
+        for name, term in TERMS.items():
+            start = f"symbolic.{name}."
+            if own := {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}:
+                terms.append(term.from_weights(own, orders.get(name)))
+        symbolic = Symbolic(
+            *terms,
+            weight=float(tensors["symbolic.weight"]),
+            offset=float(tensors["symbolic.offset"]),
+            train_weight=spec is not None,
+        )
     if spec is not None:
         network = build_network(spec, len(types), cells)
         expected = {f"neural.{key}" for key in network.state_dict()}
         if expected != {key for key in tensors if key.startswith("neural.") and key != "neural.weight"}:
             raise UserError("The model's weights are not those its architecture needs: export the model again.")
         network.load_state_dict({key: tensors[f"neural.{key}"] for key in network.state_dict()})
-    weight = float(tensors["neural.weight"]) if spec is not None else 1.0
     return Hamiltonian(
         types,
         symbolic,
         network,
-        network_weight=weight,
+        network_weight=float(tensors["neural.weight"]) if spec is not None else 1.0,
         train_network_weight=symbolic is not None,
-        boundary=boundary,
+        lattice=lattice,
         cells=cells,
     )
-
-
-def shared_or_all(of_types: torch.Tensor) -> torch.Tensor:
-    """Per-type values without the medium's; one entry where all types share it, so that they stay shared."""
-    cells = of_types[1:]
-    return cells[:1] if bool((cells == cells[0]).all()) else cells

@@ -3,55 +3,59 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neuralcpm_bridge.artifact import Metadata
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
 
 EXAMPLES, FLIPS = 3, 8
+SIDE = {2: 40, 3: 16}
+"""Sites per side, by dimension."""
+RADIUS = 0.21
+"""Of a tissue, as a share of the lattice's side: no cell spans half of a ring, along skewed axes neither, so that every
+back end sees the same length."""
 
 
 def example_states(metadata: Metadata) -> list[CellState]:
     """Small random tissues that this model can take; the second one crosses the lattice's borders."""
     smallest = metadata.neural.smallest_lattice if metadata.neural is not None else 1
-    side = max(30, 2 * smallest)
-    shape = metadata.fixed_lattice or (side, side + 1)
+    dimension = metadata.geometry.dimension
+    side = max(SIDE[dimension], 2 * smallest)
+    lattice = metadata.lattice.with_shape(metadata.fixed_lattice or (side,) * (dimension - 1) + (side + 1,))
     ids = metadata.fixed_cells or 9
     rng = np.random.default_rng(0)
-    return [
-        random_tissue(shape, ids, len(metadata.types), rng, centre=(0, 0) if number == 1 else None)
-        for number in range(EXAMPLES)
-    ]
+    return [random_tissue(lattice, ids, len(metadata.types), rng, at_corner=number == 1) for number in range(EXAMPLES)]
 
 
 def random_tissue(
-    shape: tuple[int, int], ids: int, types: int, rng: np.random.Generator, centre: tuple[int, int] | None = None
+    lattice: Lattice, ids: int, types: int, rng: np.random.Generator, at_corner: bool = False
 ) -> CellState:
-    """A disc of cells grown around random seeds (nearest seed on the torus), medium outside; one id stays empty."""
-    height, width = shape
-    middle = np.array(centre if centre is not None else (height // 2, width // 2))
-    radius = 0.4 * min(shape)
-    seeds = middle + rng.uniform(-radius, radius, size=(max(1, ids - 2), 2))
-    sites = np.stack(np.meshgrid(np.arange(height), np.arange(width), indexing="ij"), axis=-1)
+    """A ball of cells grown around random seeds (the nearest one owns a site, round periodic axes as all of them were),
+    medium outside; one id stays empty."""
+    shape = np.array(lattice.shape)
+    middle = np.zeros(lattice.dimension, dtype=int) if at_corner else shape // 2
+    radius = RADIUS * min(lattice.shape)
+    seeds = middle + rng.uniform(-radius, radius, size=(max(1, ids - 2), lattice.dimension))
+    sites = lattice.coordinates()
 
-    def distance(points: np.ndarray) -> np.ndarray:
-        gap = np.abs(sites[:, :, None] - points) % shape
-        return np.hypot(*np.moveaxis(np.minimum(gap, np.array(shape) - gap), -1, 0))
+    def distances(points: NDArray[np.float64]) -> NDArray[np.float64]:
+        gap = (sites[:, None] - points + shape / 2) % shape - shape / 2
+        return np.linalg.norm(lattice.in_space(gap), axis=2)
 
-    nearest = distance(seeds).argmin(axis=2) + 1
-    lattice = np.where(distance(middle[None])[..., 0] <= radius, nearest, 0)
+    nearest = distances(seeds).argmin(axis=1) + 1
+    owners = np.where(distances(middle[None])[:, 0] <= radius, nearest, 0).reshape(lattice.shape)
     of_cell = np.concatenate([[0], rng.integers(1, types, size=ids - 1)]) if types > 1 else np.zeros(1, dtype=int)
-    return CellState(lattice if types > 1 else 0 * lattice, of_cell)
+    return CellState(owners if types > 1 else 0 * owners, of_cell, lattice)
 
 
-def example_flips(state: CellState, seed: int) -> list[tuple[int, int, int]]:
-    """Copies of a neighbour's id across cell boundaries, as a host would propose them."""
+def example_flips(state: CellState, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sites and new ids: copies of a neighbour's id across cell boundaries, as a host would propose them."""
     rng = np.random.default_rng(seed)
-    height, width = state.shape
-    flips: list[tuple[int, int, int]] = []
-    boundary = np.argwhere(state.boundary())
-    for row, col in rng.permutation(boundary)[: 4 * FLIPS]:
-        down, right = rng.integers(-1, 2, size=2)
-        new_id = int(state.ids[(row + down) % height, (col + right) % width])
-        if new_id != state.ids[row, col] and len(flips) < FLIPS:
-            flips.append((int(row), int(col), new_id))
-    return flips
+    ids, lattice = state.ids.ravel(), state.lattice
+    boundary = rng.permutation(np.flatnonzero(state.boundary()))[: 4 * FLIPS]
+    around = lattice.neighbours(lattice.geometry.moore_order, boundary)
+    source = around[np.arange(len(boundary)), rng.integers(around.shape[1], size=len(boundary))]
+    new_ids = np.where(source >= 0, ids[source], ids[boundary])
+    crossing = np.flatnonzero(new_ids != ids[boundary])[:FLIPS]
+    return boundary[crossing], new_ids[crossing].astype(np.int64)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from neuralcpm_bridge.artifact import Boundary, architecture_name
+from neuralcpm_bridge.artifact import LatticeEntry, architecture_name
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import Geometry, geometry_named
 from neuralcpm_bridge.state import CellState
+from neuralcpm_bridge.terms import TERMS as DECLARED
 
 from .networks import CellwiseNetwork, ConvNetwork
-from .terms import Contact, ExternalPotential, Positive, Surface, Volume, VolumeFunction
+from .states import Flips, States, batch_states
+from .term import TERMS, Positive, Term
+
+AnyTerm = TypeVar("AnyTerm", bound=Term)
 
 
 class Energies(NamedTuple):
@@ -26,45 +33,40 @@ class Energies(NamedTuple):
 
 
 class Symbolic(nn.Module):
-    """w_S · (offset + contact + volume + surface + external potential)."""
+    """w_S · (offset + the sum of terms); each term is also an attribute under its name."""
 
-    TERMS = ("contact", "volume", "volume_function", "surface", "external")
-
-    def __init__(
-        self,
-        contact: Contact | None = None,
-        volume: Volume | None = None,
-        external: ExternalPotential | None = None,
-        surface: Surface | None = None,
-        volume_function: VolumeFunction | None = None,
-        weight: float = 1.0,
-        offset: float = 0.0,
-        train_weight: bool = False,
-    ) -> None:
+    def __init__(self, *terms: Term, weight: float = 1.0, offset: float = 0.0, train_weight: bool = False) -> None:
         super().__init__()
-        self.contact, self.volume, self.external = contact, volume, external
-        self.surface, self.volume_function = surface, volume_function
+        for term in sorted(terms, key=lambda term: list(TERMS).index(term.name)):
+            self.add_module(term.name, term)
         self.weight = Positive(torch.tensor(weight, dtype=torch.float64), trainable=train_weight)
         self.offset = nn.Parameter(torch.tensor(offset, dtype=torch.float64), requires_grad=False)
 
     @property
-    def terms(self) -> set[str]:
-        return {name for name in self.TERMS if getattr(self, name) is not None}
+    def terms(self) -> dict[str, Term]:
+        """By name, in the order in which their energies are added."""
+        return {name: cast(Term, self._modules[name]) for name in TERMS if name in self._modules}
 
-    def forward(self, ids: Tensor, types: Tensor, count: int) -> Tensor:
-        energy = self.offset.double().expand(ids.shape[0])
-        if self.contact is not None:
-            energy = energy + self.contact(ids, types)
-        if self.volume is not None:
-            energy = energy + self.volume(ids, types, count)
-        for term in (self.volume_function, self.surface, self.external):
-            if term is not None:
-                energy = energy + term(ids, types)
+    def find(self, kind: type[AnyTerm]) -> AnyTerm | None:
+        """The term of this class, if there is one."""
+        return cast("AnyTerm | None", self.terms.get(kind.name))
+
+    def forward(self, states: States) -> Tensor:
+        energy = self.offset.double().expand(states.ids.shape[0])
+        for term in self.terms.values():
+            energy = energy + term(states)
         return self.weight() * energy
+
+    def flip_delta(self, flips: Flips) -> Tensor:
+        """ΔH `[B, n]` of independent flips."""
+        total = torch.zeros(flips.sites.shape, dtype=torch.float64, device=flips.sites.device)
+        for term in self.terms.values():
+            total = total + term.flip_delta(flips)
+        return self.weight() * total
 
 
 class Hamiltonian(nn.Module):
-    """H of a state; what training optimises and export writes."""
+    """H of a state; what training optimises and export writes. `lattice`: where it is defined, on any size."""
 
     def __init__(
         self,
@@ -73,16 +75,18 @@ class Hamiltonian(nn.Module):
         network: CellwiseNetwork | ConvNetwork | None = None,
         network_weight: float = 1.0,
         train_network_weight: bool = False,
-        boundary: Boundary = "periodic",
+        lattice: LatticeEntry | None = None,
         cells: int | None = None,
     ) -> None:
         super().__init__()
         if symbolic is None and network is None:
             raise ValueError("a Hamiltonian needs analytic terms, a network or both")
-        contact = symbolic.contact if symbolic is not None else None
-        if contact is not None and contact.periodic != (boundary == "periodic"):
-            raise ValueError(f"the contact term's boundary is not the Hamiltonian's, which is {boundary}")
-        self.type_names, self.boundary, self.cells = types, boundary, cells
+        self.type_names, self.lattice, self.cells = types, lattice or LatticeEntry(), cells
+        if network is not None and self.lattice.geometry != "square":
+            raise UserError(
+                f"A network of convolutions was chosen for a {self.lattice.geometry} lattice, but it exists on 2D "
+                "square ones only: choose a model of analytic terms, such as the preset cellsort."
+            )
         self.symbolic, self.network = symbolic, network
         self.network_weight = None
         if network is not None:
@@ -90,30 +94,50 @@ class Hamiltonian(nn.Module):
             self.network_weight = Positive(weight, trainable=train_network_weight)
 
     @property
+    def terms(self) -> dict[str, Term]:
+        """The analytic terms by name."""
+        return self.symbolic.terms if self.symbolic is not None else {}
+
+    @property
+    def geometry(self) -> Geometry:
+        return geometry_named(self.lattice.geometry)
+
+    @property
+    def orders(self) -> dict[str, int]:
+        """Neighbour order of every term that has one."""
+        found = {name: term.order for name, term in self.terms.items() if DECLARED[name].ordered}
+        return {name: self.geometry.moore_order if order is None else order for name, order in found.items()}
+
+    @property
     def architecture(self) -> str:
-        terms = self.symbolic.terms if self.symbolic is not None else set()
-        return architecture_name(terms, self.network.spec.kind if self.network is not None else None)
+        return architecture_name(set(self.terms), self.network.spec.kind if self.network is not None else None)
+
+    def states(self, ids: Tensor, types: Tensor) -> States:
+        """ids `[B, *shape]` and types `[B, C]` on this Hamiltonian's lattice."""
+        return States(ids, types, self.lattice.with_shape(ids.shape[1:]))
 
     def forward(self, ids: Tensor, types: Tensor) -> Energies:
-        """ids `[B, H, W]` int64, types `[B, C]` int64 (−1 = no such cell)."""
+        """ids `[B, *shape]` int64, types `[B, C]` int64 (−1 = no such cell)."""
         symbolic = neural = torch.zeros(ids.shape[0], dtype=torch.float64, device=ids.device)
         if self.symbolic is not None:
-            symbolic = self.symbolic(ids, types, len(self.type_names))
+            symbolic = self.symbolic(self.states(ids, types))
         if self.network is not None and self.network_weight is not None:
             neural = self.network_weight() * self.network(ids, types)
         return Energies(symbolic, neural)
 
-    def of_states(self, states: list[CellState]) -> Energies:
+    def flip_deltas(self, ids: Tensor, types: Tensor, sites: Tensor, new_ids: Tensor) -> Tensor:
+        """ΔH `[B, n]` float64 of independent flips `sites[B, n]` → `new_ids[B, n]`: analytic terms from what a flip
+        changes, a network from changed copies."""
+        flips = Flips(self.states(ids, types), sites, new_ids)
+        total = torch.zeros(sites.shape, dtype=torch.float64, device=ids.device)
+        if self.symbolic is not None:
+            total = total + self.symbolic.flip_delta(flips)
+        if self.network is not None and self.network_weight is not None:
+            network, weight = self.network, self.network_weight()
+            total = total + weight * flips.differences(lambda states: network(states.ids, states.types))
+        return total
+
+    def of_states(self, states: Sequence[CellState]) -> Energies:
         """Energies of states of one lattice size; missing ids are filled up as non-existent."""
         device = next(self.parameters()).device
         return self(*(tensor.to(device) for tensor in batch_states(states)))
-
-
-def batch_states(states: list[CellState]) -> tuple[Tensor, Tensor]:
-    """ids `[B, H, W]` and types `[B, C]`."""
-    cells = max(state.types.size for state in states)
-    types = torch.full((len(states), cells), -1, dtype=torch.int64)
-    for row, state in zip(types, states, strict=True):
-        row[: state.types.size] = torch.from_numpy(state.types)
-    ids = torch.stack([torch.from_numpy(state.ids).long() for state in states])
-    return ids, types

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from neuralcpm_bridge.artifact import NeuralSpec
 
-from .terms import type_map_of
+from .states import type_map_of
 
 Padding = Literal["zeros", "circular"]
 

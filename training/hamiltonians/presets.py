@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Mapping
 
-from neuralcpm_bridge.artifact import Boundary, NeuralSpec
+from neuralcpm_bridge.artifact import LatticeEntry, NeuralSpec
 from neuralcpm_bridge.errors import UserError
 
 from .hamiltonian import Hamiltonian, Symbolic
 from .networks import build_network
-from .terms import Contact, ExternalPotential, Volume
+from .term import Start
+from .terms import TERMS
 
 CNN_WIDTHS, CNN_POOLS = (16, 16, 32, 32, 64, 64, 128), (1, 2, 1, 2, 1, 2, 1)
 
@@ -50,30 +51,35 @@ def make_preset(
     types: tuple[str, ...] = ("medium", "A", "B"),
     *,
     cells: int | None = None,
-    lattice: tuple[int, int] | None = None,
+    lattice: LatticeEntry | None = None,
     target_volume: float | None = None,
-    boundary: Boundary = "periodic",
     padding: str | None = None,
+    order: int | None = None,
+    terms: Mapping[str, tuple[float, ...]] | None = None,
 ) -> Hamiltonian:
     """A freshly initialised Hamiltonian of a named size; draws from torch's global generator.
 
-    Where the paper starts its closures: w_S = 0.25, w_NN = 1, λ = 0.05, J around 2.
+    Where the paper starts its closures: w_S = 0.25, w_NN = 1, λ = 0.05, J around 2. `order`: of contacts and surfaces;
+    `terms`: further analytic terms and what each one measures of the data on the mean, by cell type.
     """
     if name not in PRESETS:
         raise UserError(f"There is no preset {name!r}: choose one of {', '.join(PRESETS)}.")
     experiment, _, rest = name.partition("-")
     family = experiment if experiment in IDS else "mnist"
-    ids = cells or IDS[family]
+    ids, where = cells or IDS[family], lattice or LatticeEntry()
     network_name = {"closure": f"{family}-nh"}.get(rest, name) if experiment in IDS else experiment
     analytic = rest in ("cellsort", "external", "closure")
+    if terms and not analytic:
+        raise UserError(
+            f"The preset {name!r} is a network alone, but model.terms asks for {', '.join(terms)}: use a closure."
+        )
     symbolic = network = None
     if analytic:
-        count = len(types)
-        field = torch.zeros(1, *(lattice or LATTICES[family]))
+        means = {"volume": (target_volume or TARGET_VOLUME[family],), **(terms or {})}
+        start = Start(len(types), where.shape or LATTICES[family], means, order)
+        chosen = {"contact", "volume", *(terms or ()), *(("external",) if rest == "external" else ())}
         symbolic = Symbolic(
-            contact=Contact(2 + 2 * torch.rand(count, count) - 1, periodic=boundary == "periodic"),
-            volume=Volume(torch.tensor([0.05]), torch.tensor([target_volume or TARGET_VOLUME[family]])),
-            external=ExternalPotential(field, torch.ones(count, 1)) if rest == "external" else None,
+            *(term.fresh(start) for key, term in TERMS.items() if key in chosen),
             weight=0.25 if rest == "closure" else 1.0,
             train_weight=rest == "closure",
         )
@@ -82,4 +88,4 @@ def make_preset(
         if padding is not None:
             spec = spec.model_copy(update={"padding": padding})
         network = build_network(spec, len(types), ids)
-    return Hamiltonian(types, symbolic, network, train_network_weight=analytic, boundary=boundary, cells=ids)
+    return Hamiltonian(types, symbolic, network, train_network_weight=analytic, lattice=where, cells=ids)

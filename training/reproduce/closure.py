@@ -8,11 +8,12 @@ from typing import Any
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.metrics import summary
+from neuralcpm_bridge.sampling import sample_from_mixed
 from neuralcpm_bridge.snapshots import Snapshots
 
 from ..config import Config, make_config
-from ..evaluation import sample_from_mixed
 from ..hamiltonians import Hamiltonian
+from ..samplers import model_of
 from ..trainer import Trainer
 from .curves import draw_curves
 from .setting import Setting
@@ -132,11 +133,10 @@ def sample_both(
     for name, model in zip(("closure", "baseline"), models, strict=True):
         setting.tell(f"{name}: sampling {plan.replicates} chains of {plan.mcs} MCS")
         drawn[name] = sample_from_mixed(
-            model,
+            model_of(model, plan.temperature),
             data,
             plan.replicates,
             plan.mcs,
-            temperature=plan.temperature,
             seed=setting.seed,
             threads=setting.threads,
             staged=plan.staged,

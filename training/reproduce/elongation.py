@@ -23,8 +23,7 @@ SAMPLES = {"small": 256, "paper": 1000}
 
 def aspect_gap(states: Snapshots) -> tuple[float, float]:
     """Mean aspect ratio of type 2 less that of type 1, and its standard error over states."""
-    periodic = states.boundary == "periodic"
-    ratios = np.stack([mean_aspect_ratios(state, 3, periodic) for state in states])
+    ratios = np.stack([mean_aspect_ratios(state, 3) for state in states])
     gaps = ratios[:, 2] - ratios[:, 1]
     return float(gaps.mean()), float(gaps.std(ddof=1) / np.sqrt(len(gaps)))
 

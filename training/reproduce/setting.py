@@ -28,6 +28,7 @@ class Setting:
     threads: int = 2
     folder: Path | None = None
     tell: Callable[[str], None] = field(default=silent)
+    lattice: str = "square"
 
     def data(self, recipe: Recipe, samples: int | None = None, mcs: int | None = None) -> Snapshots:
         """The data set of this seed; kept in the folder, and taken from there when it is the same."""

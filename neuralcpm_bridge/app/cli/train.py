@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import UserError, needs_torch
+from neuralcpm_bridge.lattice import size_text
 
 from .machine import usable_cores
-from .model import Model
-
-if TYPE_CHECKING:
-    from training.datasets import Recipe
+from .options import Json, Model
+from .progress import progress
 
 
 class Scale(str, Enum):
@@ -30,23 +27,20 @@ class Scenario(str, Enum):
     b = "b"
 
 
+class Geometry(str, Enum):
+    square = "square"
+    hexagonal = "hexagonal"
+    cubic = "cubic"
+
+
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.", show_default=False)]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of every random number.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads.", show_default="all cores")]
-Samples = Annotated[int | None, typer.Option(min=1, help="States to draw.", show_default="the paper's")]
+Samples = Annotated[int | None, typer.Option(min=1, help="States to draw.", show_default="as the recipe says")]
 Mcs = Annotated[int | None, typer.Option(min=1, help="Monte Carlo steps per state.", show_default="as the recipe says")]
 
 
-@contextmanager
-def needing_torch(verb: str) -> Iterator[None]:
-    """Imports of the training package, or a sentence about what is missing."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"{verb} needs {error.name}, which is not installed: run pip install 'neuralcpm-bridge[train]'."
-        ) from None
+Lattice = Annotated[Geometry, typer.Option(help="The lattice; its size and the cells' follow.")]
 
 
 def train(
@@ -67,7 +61,7 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train a Hamiltonian on a data set; a run that was interrupted continues where its last checkpoint is."""
-    with needing_torch("train"):
+    with needs_torch("train"):
         from training.config import EXAMPLE, load_config
         from training.logs import named_parameters
         from training.trainer import Trainer
@@ -90,7 +84,13 @@ def train(
         trainer.run()
         trainer.ranks.leave()
         return
-    with step_progress(settings.optimizer.steps, trainer.step) as show:
+    with progress(total=settings.optimizer.steps, unit="steps", keep=True) as bar:
+
+        def show(report: Any) -> None:
+            keys = ("loss", "energy_data", "energy_chains", "acceptance")
+            told = "  ".join(f"{key.replace('_', ' ')} {report.values[key]:.4g}" for key in keys)
+            bar(report.step, report.steps, told)
+
         model = trainer.run(show)
     trainer.ranks.leave()
     summary = {
@@ -112,11 +112,10 @@ def export(
     name: Annotated[str | None, typer.Option(help="Name in the file.", show_default="the file's")] = None,
 ) -> None:
     """Write a run's averaged weights as a model file, checked on every back end."""
-    with needing_torch("export"):
+    with needs_torch("export"):
         from training.export import export as write
         from training.trainer import load_run
     hamiltonian, config, header = load_run(run)
-    height, width = header["data"]["lattice"]
     summary = {
         "steps": header["step"],
         "seed": config.run.seed,
@@ -127,7 +126,6 @@ def export(
         hamiltonian,
         output,
         name=name or "",
-        lattice=(height, width),
         temperature=config.sampler.temperature,
         training=summary | {"data": str(config.data.path)} if config.data.path else summary,
     )
@@ -147,24 +145,14 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Sample a model from mixed starts and measure the states beside the data's."""
-    with needing_torch("evaluate"):
-        from training.evaluation import sample_from_mixed
-        from training.export import hamiltonian_from_artifact
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.metrics import summary
+    from neuralcpm_bridge.sampling import sample_from_mixed
     from neuralcpm_bridge.snapshots import load_snapshots
 
     artifact = load_artifact(model)
     snapshots = load_snapshots(data, artifact)
-    drawn = sample_from_mixed(
-        hamiltonian_from_artifact(artifact),
-        snapshots,
-        replicates,
-        mcs,
-        temperature=artifact.metadata.temperature,
-        seed=seed,
-        threads=threads or usable_cores(),
-    )
+    drawn = sample_from_mixed(artifact, snapshots, replicates, mcs, seed=seed, threads=threads or usable_cores())
     if samples is not None:
         drawn.save(samples)
     results = {"model": summary(drawn, snapshots), "data": summary(snapshots, snapshots)}
@@ -184,13 +172,16 @@ def reproduce(
     ] = Scale.small,
     seed: Seed = 0,
     threads: Threads = None,
+    lattice: Annotated[Geometry, typer.Option(help="The lattice; others than square for cellsort alone.")] = (
+        Geometry.square
+    ),
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep data, runs, pictures here.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Repeat an experiment: data, training, sampling from mixed starts, metrics, a table beside the paper's."""
-    with needing_torch("reproduce"):
+    with needs_torch("reproduce"):
         from training.reproduce import Setting
         from training.reproduce import reproduce as run
     import sys
@@ -205,11 +196,14 @@ def reproduce(
             if not sys.stderr.isatty():
                 print(message, file=sys.stderr, flush=True)
 
-        results = run(name, Setting(scale.value, seed, threads or usable_cores(), output, tell))
+        results = run(name, Setting(scale.value, seed, threads or usable_cores(), output, tell, lattice.value))
     if as_json:
         print(json.dumps(results))
         return
-    print_columns(f"{name} ({scale.value}, seed {seed})", {k: v for k, v in results.items() if isinstance(v, dict)})
+    print_columns(
+        f"{name} ({lattice.value}, {scale.value}, seed {seed})",
+        {k: v for k, v in results.items() if isinstance(v, dict)},
+    )
     print(", ".join(f"{key} {value:.4g}" for key, value in results.items() if isinstance(value, float)))
 
 
@@ -223,9 +217,10 @@ def data_cellsort(
     mcs: Mcs = None,
     seed: Seed = 0,
     threads: Threads = None,
+    lattice: Lattice = Geometry.square,
 ) -> None:
-    """The paper's cell sorting: 50 cells of two types on 100², contact and volume energies."""
-    _generate(f"cellsort-{scenario.value}", output, samples, mcs, seed, threads)
+    """The paper's cell sorting: 50 cells of two types on 100² (cubic: 40³), contact and volume energies."""
+    _generate(f"cellsort-{scenario.value}", output, samples, mcs, seed, threads, lattice)
 
 
 def data_cellular_mnist(
@@ -244,52 +239,38 @@ def data_bipolar(
 
 
 def data_elongation(
-    output: Output, samples: Samples = None, mcs: Mcs = None, seed: Seed = 0, threads: Threads = None
+    output: Output,
+    samples: Samples = None,
+    mcs: Mcs = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    lattice: Lattice = Geometry.square,
 ) -> None:
     """Two types of which the second is elongated by a length constraint: what contact and volume cannot express."""
-    _generate("elongation", output, samples, mcs, seed, threads)
+    _generate("elongation", output, samples, mcs, seed, threads, lattice)
 
 
-def _generate(name: str, output: Path, samples: int | None, mcs: int | None, seed: int, threads: int | None) -> None:
+def _generate(
+    name: str,
+    output: Path,
+    samples: int | None,
+    mcs: int | None,
+    seed: int,
+    threads: int | None,
+    lattice: Geometry = Geometry.square,
+) -> None:
     from training.datasets import RECIPES, generate
 
-    recipe: Recipe = RECIPES[name]
-    with needing_torch(f"data {name}"), state_progress(samples or recipe.samples) as progress:
+    recipe = RECIPES[name].on(lattice.value)
+    with needs_torch(f"data {name}"), progress(total=samples or recipe.samples, unit="states", keep=True) as bar:
         snapshots = generate(
-            recipe, samples=samples, mcs=mcs, seed=seed, threads=threads or usable_cores(), progress=progress
+            recipe, samples=samples, mcs=mcs, seed=seed, threads=threads or usable_cores(), progress=bar
         )
     snapshots.save(output)
-    print(f"Wrote {output}: {len(snapshots)} states of {snapshots.ids.shape[1]}×{snapshots.ids.shape[2]} sites.")
+    print(f"Wrote {output}: {len(snapshots)} states of {size_text(snapshots.lattice.shape)} sites.")
 
 
 # -- what is shown ---------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def state_progress(total: int) -> Iterator[Callable[[int, int], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    with Progress(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done, _: bar.update(task, completed=done)
-
-
-@contextmanager
-def step_progress(steps: int, start: int) -> Iterator[Callable[[Any], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("", total=steps, completed=start)
-
-        def show(report: Any) -> None:
-            keys = ("loss", "energy_data", "energy_chains", "acceptance")
-            text = "  ".join(f"{key.replace('_', ' ')} {report.values[key]:.4g}" for key in keys)
-            bar.update(task, completed=report.step, description=text)
-
-        yield show
 
 
 def print_columns(title: str, columns: dict[str, dict[str, Any]]) -> None:

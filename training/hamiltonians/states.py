@@ -1,0 +1,172 @@
+"""States and flips as tensors, with what the terms of an energy ask about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property, lru_cache
+
+import torch
+from torch import Tensor
+
+from neuralcpm_bridge.lattice import Lattice
+from neuralcpm_bridge.state import CellState
+
+BATCH_SITES = 4_000_000
+"""Sites × ids of changed copies evaluated at once: bounds memory."""
+
+
+class States:
+    """A batch on one lattice: `ids[B, *shape]` and `types[B, C]` int64 (−1 = no such cell); not to be changed."""
+
+    def __init__(self, ids: Tensor, types: Tensor, lattice: Lattice) -> None:
+        self.ids, self.types, self.lattice = ids, types, lattice
+        self._kept: dict[Hashable, Tensor] = {}
+
+    def once(self, key: Hashable, compute: Callable[[], Tensor]) -> Tensor:
+        """What was computed under this key, computed at its first use."""
+        if key not in self._kept:
+            self._kept[key] = compute()
+        return self._kept[key]
+
+    def order(self, order: int | None) -> int:
+        """A term's neighbour order; where it states none, that of the sites all around."""
+        return self.lattice.geometry.moore_order if order is None else order
+
+    def pair_weight(self, order: int | None) -> float:
+        """2/|N|."""
+        return self.lattice.geometry.pair_weight(self.order(order))
+
+    @cached_property
+    def flat(self) -> Tensor:
+        """Ids by site, `[B, sites]`."""
+        return self.ids.flatten(1)
+
+    @cached_property
+    def type_map(self) -> Tensor:
+        """Type of every site, `[B, *shape]`."""
+        return type_map_of(self.ids, self.types)
+
+    @cached_property
+    def volumes(self) -> Tensor:
+        """Sites of every id, `[B, C]`."""
+        return self.count(self.flat, None)
+
+    def count(self, ids: Tensor, where: Tensor | None) -> Tensor:
+        """How often every id occurs in `ids[B, …]` (where a mask says so), `[B, C]`."""
+        batch, cells = self.types.shape
+        of_state = torch.arange(batch, device=ids.device).view(-1, *(1,) * (ids.dim() - 1)) * cells
+        numbered = (ids + of_state).flatten() if where is None else (ids + of_state)[where]
+        return torch.bincount(numbered, minlength=batch * cells).view(batch, cells)
+
+    def pairs(self, field: Tensor, order: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """Both ends of every unordered pair of neighbours of `field[B, *shape]`, one entry per direction."""
+        for offset in self.lattice.geometry.half_offsets(order).tolist():
+            yield _ends(field, offset, self.lattice.periodic)
+
+    def over_cells(self, energies: Tensor) -> Tensor:
+        """The sum of `[B, C]` over the cells that exist, `[B]`."""
+        return torch.where(self.types >= 1, energies, torch.zeros_like(energies)).sum(1)
+
+
+class Flips:
+    """Independent flips of states: `new_ids[B, n]` copied into `sites[B, n]`."""
+
+    def __init__(self, states: States, sites: Tensor, new_ids: Tensor) -> None:
+        self.states, self.sites, self.new_ids = states, sites, new_ids
+        self._around: dict[int, Tensor] = {}
+
+    @cached_property
+    def old_ids(self) -> Tensor:
+        return self.states.flat.gather(1, self.sites)
+
+    @cached_property
+    def sides(self) -> tuple[Side, Side]:
+        """The cell that gains the site and the one that loses it."""
+        return Side(self, self.new_ids, 1), Side(self, self.old_ids, -1)
+
+    def around(self, order: int) -> Tensor:
+        """Ids of the sites' neighbours, `[B, n, neighbours]`; −1 where there is none."""
+        if order not in self._around:
+            near = neighbour_table(self.states.lattice, order).to(self.sites.device)[self.sites]
+            found = self.states.flat.gather(1, near.clamp(min=0).flatten(1)).view_as(near)
+            self._around[order] = torch.where(near >= 0, found, -1)
+        return self._around[order]
+
+    def differences(self, energy: Callable[[States], Tensor]) -> Tensor:
+        """ΔH `[B, n]` of any energy of states, from copies of them with one site changed."""
+        states, (batch, count) = self.states, self.sites.shape
+        which = torch.arange(batch, device=self.sites.device).repeat_interleave(count)
+        sites, new_ids = self.sites.reshape(-1, 1), self.new_ids.reshape(-1, 1)
+        chunk = max(1, BATCH_SITES // (states.lattice.sites * states.types.shape[1]))
+        before, parts = energy(states), []
+        for of in range(0, batch * count, chunk):
+            part = slice(of, of + chunk)
+            ids = states.flat[which[part]].scatter_(1, sites[part], new_ids[part]).view(-1, *states.lattice.shape)
+            changed = States(ids, states.types[which[part]], states.lattice)
+            parts.append(energy(changed) - before[which[part]])
+        return torch.cat(parts).view(batch, count)
+
+
+class Side:
+    """What one of the two cells of every flip is, `[B, n]` each; `sign`: +1 where it gains the site, −1 otherwise."""
+
+    def __init__(self, flips: Flips, ids: Tensor, sign: int) -> None:
+        self.flips, self.ids, self.sign = flips, ids, sign
+
+    @cached_property
+    def types(self) -> Tensor:
+        return self.flips.states.types.gather(1, self.ids)
+
+    @cached_property
+    def changes(self) -> Tensor:
+        """Whether a cell (and not the medium) changes at all."""
+        return (self.ids > 0) & (self.flips.new_ids != self.flips.old_ids)
+
+    def of(self, values: Tensor) -> Tensor:
+        """The cell's entry of `values[B, C]` or `[B, C, k]`."""
+        if values.dim() == 2:
+            return values.gather(1, self.ids)
+        return values.gather(1, self.ids[..., None].expand(-1, -1, values.shape[2]))
+
+
+def _ends(field: Tensor, offset: Sequence[int], periodic: Sequence[bool]) -> tuple[Tensor, Tensor]:
+    here = there = field
+    rolled: dict[int, int] = {}
+    for axis, (step, wraps) in enumerate(zip(offset, periodic, strict=True), start=1):
+        if step and wraps:
+            rolled[axis] = -step
+        elif step:
+            left = max(field.shape[axis] - abs(step), 0)
+            low, high = (0, min(step, field.shape[axis])) if step > 0 else (min(-step, field.shape[axis]), 0)
+            here, there = here.narrow(axis, low, left), there.narrow(axis, high, left)
+    if rolled:
+        there = torch.roll(there, tuple(rolled.values()), tuple(rolled))
+    return here, there
+
+
+@lru_cache(maxsize=8)
+def neighbour_table(lattice: Lattice, order: int) -> Tensor:
+    """Neighbours of every site, `[sites, n]` int64; −1 where there is none."""
+    return torch.from_numpy(lattice.neighbours(order))
+
+
+def neighbour_ids(states: States, order: int) -> Tensor:
+    """Ids of the neighbours of every site, `[B, sites, n]`; −1 where there is none."""
+    table = neighbour_table(states.lattice, order).to(states.ids.device)
+    found = states.flat[:, table.clamp(min=0)]
+    return torch.where(table >= 0, found, -1)
+
+
+def type_map_of(ids: Tensor, types: Tensor) -> Tensor:
+    """Type of every site, in the shape of `ids[B, …]`."""
+    return torch.gather(types, 1, ids.flatten(1)).view_as(ids)
+
+
+def batch_states(states: Sequence[CellState]) -> tuple[Tensor, Tensor]:
+    """ids `[B, *shape]` and types `[B, C]` of states of one lattice; missing ids are filled up as non-existent."""
+    cells = max(state.types.size for state in states)
+    types = torch.full((len(states), cells), -1, dtype=torch.int64)
+    for row, state in zip(types, states, strict=True):
+        row[: state.types.size] = torch.from_numpy(state.types)
+    ids = torch.stack([torch.from_numpy(state.ids).long() for state in states])
+    return ids, types
