@@ -303,22 +303,23 @@ class Lattice:
 
         What `pairs` says in site numbers, as slices: no memory, and fast on large lattices.
         """
-        if all(wraps and step % size == 0 for step, size, wraps in zip(offset, self.shape, self.periodic, strict=True)):
-            return  # every site would be its own neighbour
-        first, *others = (
-            _spans(step, size, wraps) for step, size, wraps in zip(offset, self.shape, self.periodic, strict=True)
-        )
+        for here, there in self._windows(offset):
+            if here != there:  # no site is its own neighbour
+                yield here, there
+
+    def _windows(self, offset: Sequence[int]) -> Iterator[tuple[Window, Window]]:
+        axes = [_spans(*axis) for axis in zip(offset, self.shape, self.periodic, strict=True)]
         if self.layout == "axes":
-            for parts in product(first, *others):
+            for parts in product(*axes):
                 yield tuple(here for here, _ in parts), tuple(there for _, there in parts)
             return
         down, right = offset
         for parity in (0, 1):  # how far a step leads sideways depends on the row's parity
             sideways = right + (down + 1 + parity) // 2 - parity
-            for rows, columns in product(first, _spans(sideways, self.shape[1], self.periodic[1])):
+            for rows, columns in product(axes[0], _spans(sideways, self.shape[1], self.periodic[1])):
                 skip = (parity - rows[0].start) % 2
-                alternate = tuple(slice(part.start + skip, part.stop, 2) for part in rows)
-                yield (alternate[0], columns[0]), (alternate[1], columns[1])
+                here, there = (slice(part.start + skip, part.stop, 2) for part in rows)
+                yield (here, columns[0]), (there, columns[1])
 
     # -- places ----------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from .snapshots import Snapshots
 from .state import CellState
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
+    from PIL.Image import Image as Picture
 
     from .embedded import Chains
     from .pictures import Line
@@ -39,7 +39,6 @@ class Recording:
     """States of all replicates at the snapshots' times, energies beside them, and frames of the first replicate."""
 
     type_names: tuple[str, ...]
-    boundary: str
     times: list[int] = field(default_factory=list)
     states: list[list[CellState]] = field(default_factory=list)
     energies: list[list[Energy]] = field(default_factory=list)
@@ -71,7 +70,6 @@ class Recording:
         return Snapshots.from_states(
             [state for states in self.states for state in states],
             type_names=self.type_names,
-            boundary=self.boundary,
             provenance=provenance,
             arrays={
                 "mcs": np.repeat(np.array(self.times, dtype=np.int64), self.replicates),
@@ -88,19 +86,19 @@ class Recording:
         return {key: np.array([[one[key] for one in row] for row in rows]) for key in rows[0][0]}
 
     def _measure(self, state: CellState, energy: Energy) -> dict[str, float]:
-        periodic, types = self.boundary == "periodic", len(self.type_names)
+        types = len(self.type_names)
         volumes = state.volumes[state.cells]
-        aspect, clusters = mean_aspect_ratios(state, types, periodic), cluster_counts(state, types, periodic)
+        aspect, clusters = mean_aspect_ratios(state, types), cluster_counts(state, types)
         return {
             "energy": energy.total,
             "symbolic": energy.symbolic,
             "neural": energy.neural,
             "cells": float(volumes.size),
             "volume_mean": float(volumes.mean()) if volumes.size else float("nan"),
-            "fragmented_cells": float(fragmented_cells(state, periodic)),
-            "heterotypic_fraction": heterotypic_fraction(state, periodic),
-            **{f"aspect_ratio_{name}": float(aspect[kind]) for kind, name in self._cell_types()},
-            **{f"clusters_{name}": float(clusters[kind]) for kind, name in self._cell_types()},
+            "fragmented_cells": float(fragmented_cells(state)),
+            "heterotypic_fraction": heterotypic_fraction(state),
+            **{f"aspect_ratio_{name}": float(aspect[number]) for number, name in self._cell_types()},
+            **{f"clusters_{name}": float(clusters[number]) for number, name in self._cell_types()},
         }
 
     def _cell_types(self) -> list[tuple[int, str]]:
@@ -139,13 +137,15 @@ class Recording:
 
 def measures_chart(
     times: Sequence[int], measures: dict[str, NDArray[np.float64]], cell_types: Sequence[tuple[int, str]]
-) -> Image:
+) -> Picture:
     """Four charts in one picture: energy and its parts, mixing of types, shapes, volume.
 
     Of an ensemble: the mean, and dashed the 10th and 90th percentile.
     """
+    from PIL import Image
+
     from .pictures import line_chart
-    from .pictures.drawing import PAPER, pillow
+    from .pictures.drawing import PAPER
 
     parts = ["energy"] if np.all(measures["neural"] == 0) else ["energy", "symbolic", "neural"]
     panels = [
@@ -160,7 +160,7 @@ def measures_chart(
         if any(np.isfinite(column).any() for column in columns.values()):
             drawn.append(line_chart(lines, title, "MCS", size=CHART_SIZE))
     width, height = CHART_SIZE
-    sheet = pillow().new("RGB", (2 * width, -(-len(drawn) // 2) * height), PAPER)
+    sheet = Image.new("RGB", (2 * width, -(-len(drawn) // 2) * height), PAPER)
     for number, chart in enumerate(drawn):
         sheet.paste(chart, (number % 2 * width, number // 2 * height))
     return sheet

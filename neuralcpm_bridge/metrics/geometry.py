@@ -123,7 +123,9 @@ def _begins(state: CellState) -> dict[int, NDArray[np.int64]]:
     """Along each periodic axis, where every id begins, `[C]`."""
     lattice = state.lattice
     occupied = {
-        axis: np.zeros((state.types.size, lattice.shape[axis]), dtype=bool) for axis in np.flatnonzero(lattice.periodic)
+        axis: np.zeros((state.types.size, lattice.shape[axis]), dtype=bool)
+        for axis, wraps in enumerate(lattice.periodic)
+        if wraps
     }
     for ids, sites in _cell_sites(state):
         places = np.unravel_index(sites, lattice.shape)
