@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.conventions import TARGETS
 from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.hosting.fit import check_lattice
-from neuralcpm_bridge.lattice import GEOMETRIES, boundary_text
+from neuralcpm_bridge.hosting.fit import check_lattice, host_boundary
+from neuralcpm_bridge.lattice import GEOMETRIES
 
 from .document import Element
 from .reader import ELEMENT, TARGET, ModelFile
@@ -70,11 +71,12 @@ def check_fit(model: ModelFile, artifact: Artifact, part: Part) -> None:
             "nothing to act on: give a cellular Potts model."
         )
     check_lattice(lattice, artifact, part, TARGET, "BoundaryConditions")
-    trained = artifact.metadata.boundary
-    if lattice.boundary != trained:  # the plugin keeps to the boundary of training
+    trained = lattice.with_boundary(artifact.metadata.boundary)
+    if lattice != trained:  # the plugin keeps to the boundary of training
+        here, there = (host_boundary(found, TARGETS["embedded"]) for found in (lattice, trained))
         raise UserError(
-            f"{model.path} has {boundary_text(lattice.boundary)} boundaries, but the learned model was trained with "
-            f"{boundary_text(trained)} ones: change BoundaryConditions or use another model."
+            f"The boundary of {model.path} is {here}, but the learned model was trained with {there}: change "
+            "BoundaryConditions or use another model."
         )
 
 

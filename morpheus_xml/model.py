@@ -11,12 +11,13 @@ from lxml import etree
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.hosting.fit import AXES
 from neuralcpm_bridge.lattice import Lattice, size_text
 from neuralcpm_bridge.metrics.geometry import unwrapped
 from neuralcpm_bridge.state import CellState
 
 from .elements import number_text
-from .reader import AXES, ELEMENT, TARGET
+from .reader import ELEMENT, TARGET
 
 Stepper = Literal["edgelist", "random"]
 VERSION = "4"

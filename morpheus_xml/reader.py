@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from neuralcpm_bridge.conventions import TARGETS
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.fit import AXES
 from neuralcpm_bridge.lattice import GEOMETRIES, Boundary, Geometry, Lattice
 
 from .document import Document, Element, parse_model
 
 TARGET = TARGETS["morpheus"]
-AXES = "zyx"
-"""Morpheus' names of an array's axes, as many from the end as the lattice has."""
-
 VERSIONS = ("3", "4")
 """MorpheusML versions whose elements mean what they mean today; Morpheus' own examples are of both."""
 ELEMENT = "NeuralHamiltonian"
@@ -146,7 +143,8 @@ class ModelFile:
                 f"{where}: the lattice is {self.lattice_class or 'of no class'}, but learned energies are defined on "
                 f"{', '.join(GEOMETRIES)} ones: use one of these classes."
             )
-        sizes = [self.number(text) for text in re.split(r"[\s,;]+", self.size.strip())][: geometry.dimension]
+        parts = self.size.split(",") if "," in self.size else self.size.split()
+        sizes = [self.number(text) for text in parts][: geometry.dimension]
         if len(sizes) < geometry.dimension or not all(size is not None and size >= 1 for size in sizes):
             raise UserError(
                 f"{where}: the size is '{self.size}', but numbers or global constants are needed for the "

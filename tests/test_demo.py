@@ -14,7 +14,7 @@ from lxml import etree
 
 import neuralcpm_bridge.app.demo as demo
 from cc3d_steppables.inject import Project
-from morpheus_xml.checker import check_model
+from morpheus_xml.check import check_model
 from morpheus_xml.reader import read_model
 from neuralcpm_bridge.app.cli import app, run
 from neuralcpm_bridge.app.report.measuring import Measured

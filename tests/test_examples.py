@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
-from morpheus_xml.checker import check_model
+from morpheus_xml.check import check_model
 from morpheus_xml.reader import read_model
 from neuralcpm_bridge.artifact import load_artifact
 from neuralcpm_bridge.importers.images import read_planes

@@ -1,8 +1,11 @@
-"""What the tests against a real Morpheus share: the program, its examples, small models."""
+"""What the tests against a real Morpheus share: the program, its examples, a probe of its energies, small models."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +14,18 @@ import torch
 
 from morpheus_xml.plugin_install import has_plugin
 from morpheus_xml.run import BINARY_VARIABLE, LIBRARY_VARIABLE
-from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.artifact import Artifact, LatticeEntry
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.library import engine_library
 from neuralcpm_bridge.state import CellState
 from training.export import export
-from training.hamiltonians import Contact, Hamiltonian, Surface, Symbolic, Volume, VolumeFunction, make_preset
+from training.hamiltonians import Contact, Hamiltonian, Surface, Symbolic, Term, Volume, VolumeFunction, make_preset
 
 EXAMPLES_VARIABLE = "NEURALCPM_MORPHEUS_EXAMPLES"
+EXPORTS_VARIABLE = "NEURALCPM_MORPHEUS_EXPORTS"
+SOURCE_VARIABLE = "NEURALCPM_MORPHEUS_SOURCE"
+PROBE = Path(__file__).parent / "morpheus_probe.cpp"
 TYPES = ("medium", "ct1", "ct2")
 
 
@@ -43,6 +50,21 @@ def plugin_binary() -> Path:
     return binary
 
 
+def probed_binary(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Morpheus that exports its symbols, with the probe of its energies compiled and preloaded."""
+    binary, source = (os.environ.get(name, "") for name in (EXPORTS_VARIABLE, SOURCE_VARIABLE))
+    if not Path(binary).is_file() or not Path(source, "build", "morpheus", "core").is_dir():
+        pytest.skip(f"{EXPORTS_VARIABLE} and {SOURCE_VARIABLE} name no Morpheus that exports its symbols and no build")
+    library = folder / "libprobe.so"
+    headers = ("build", "3rdparty", "morpheus", "build/morpheus/core", "morpheus/core", "3rdparty/tiny-process")
+    command = ["c++", "-shared", "-fPIC", "-O1", "-std=gnu++11", "-fopenmp", "-w", "-DBOOST_ALL_NO_LIB", "-DNDEBUG"]
+    subprocess.run(
+        [*command, *(f"-I{Path(source) / header}" for header in headers), str(PROBE), "-o", str(library)], check=True
+    )
+    monkeypatch.setenv("LD_PRELOAD", str(library))
+    return Path(binary)
+
+
 def example(name: str) -> str:
     """The text of one of Morpheus' own examples."""
     roots = [Path(os.environ[EXAMPLES_VARIABLE])] if EXAMPLES_VARIABLE in os.environ else []
@@ -54,61 +76,73 @@ def example(name: str) -> str:
     pytest.skip(f"Morpheus' example {name} was not found (set {EXAMPLES_VARIABLE})")
 
 
-def sorting_model(path: Path, boundary: str = "periodic", strength: float = 0.25, target: float = 24.0) -> Artifact:
+def doubles(values: object) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def analytic_model(
+    path: Path, *terms: Term, geometry: str = "square", boundary: str | Sequence[str] = "periodic", weight: float = 1.0
+) -> Artifact:
+    lattice = LatticeEntry.of(geometry, boundary)
+    return export(Hamiltonian(TYPES, Symbolic(*terms, weight=weight), lattice=lattice), path)
+
+
+def sorting_model(
+    path: Path,
+    boundary: str | Sequence[str] = "periodic",
+    strength: float = 0.25,
+    target: float = 24.0,
+    geometry: str = "square",
+    order: int | None = None,
+) -> Artifact:
     """A cell-sorting Hamiltonian in dyadic numbers, so that sums of energies are exact; it mixes fast."""
-    energies = torch.tensor([[0, 0.5, 0.75], [0.5, 0.75, 1], [0.75, 1, 0.5]], dtype=torch.float64)
-    symbolic = Symbolic(
-        contact=Contact(energies, periodic=boundary == "periodic"),
-        volume=Volume(torch.tensor([strength], dtype=torch.float64), torch.tensor([target], dtype=torch.float64)),
-    )
-    return export(Hamiltonian(TYPES, symbolic, boundary=boundary), path)
+    energies = doubles([[0, 0.5, 0.75], [0.5, 0.75, 1], [0.75, 1, 0.5]])
+    volume = Volume(doubles([strength]), doubles([target]))
+    return analytic_model(path, Contact(energies, order), volume, geometry=geometry, boundary=boundary)
 
 
 def shaped_model(path: Path, boundary: str = "periodic") -> Artifact:
     """Contacts, volume energies that are no parabolas, surfaces (periodic): all that distilling can find."""
-
-    def tensor(values: object) -> torch.Tensor:
-        return torch.tensor(values, dtype=torch.float64)
-
-    periodic = boundary == "periodic"
-    symbolic = Symbolic(
-        contact=Contact(tensor([[0, 4, 3], [4, 2, 5], [3, 5, 2.5]]), periodic=periodic),
-        surface=Surface(tensor([0, 0.03, 0.02]), tensor([0, 18, 15])) if periodic else None,
-        volume_function=VolumeFunction(
-            center=tensor([0, 36, 30]),
-            low=tensor([0, 20, 15]),
-            high=tensor([0, 45, 40]),
-            coefficients=tensor([[0] * 4, [0.3, 0.2, 0.01, 0.002], [-0.2, 0.3, -0.02, 0.001]]),
-            stiffness=tensor([0, 0.5, 0.25]),
+    terms = [
+        Contact(doubles([[0, 4, 3], [4, 2, 5], [3, 5, 2.5]])),
+        VolumeFunction(
+            center=doubles([0, 36, 30]),
+            low=doubles([0, 20, 15]),
+            high=doubles([0, 45, 40]),
+            coefficients=doubles([[0] * 4, [0.3, 0.2, 0.01, 0.002], [-0.2, 0.3, -0.02, 0.001]]),
+            stiffness=doubles([0, 0.5, 0.25]),
         ),
-        weight=1.5,
-    )
-    return export(Hamiltonian(TYPES, symbolic, boundary=boundary), path)
+    ]
+    if boundary == "periodic":
+        terms.append(Surface(doubles([0.03, 0.02]), doubles([18, 15])))
+    return analytic_model(path, *terms, boundary=boundary, weight=1.5)
 
 
-def closure_model(path: Path, types: tuple[str, ...] = TYPES, boundary: str = "periodic", seed: int = 0) -> Artifact:
+def closure_model(
+    path: Path, types: tuple[str, ...] = TYPES, boundary: str | Sequence[str] = "periodic", seed: int = 0
+) -> Artifact:
     """A Local NH closure with a network that matters and a tissue that holds together."""
     torch.manual_seed(seed)
-    hamiltonian = make_preset(
-        "local8-closure", types=types, boundary=boundary, padding="circular" if boundary == "periodic" else None
-    )
-    count = len(types)
-    energies = 3.0 + torch.rand(count, count)
+    lattice = LatticeEntry.of("square", boundary)
+    padding = "circular" if set(lattice.boundary) == {"periodic"} else None
+    hamiltonian = make_preset("local8-closure", types=types, lattice=lattice, padding=padding)
     symbolic = Symbolic(
-        contact=Contact(energies, periodic=boundary == "periodic"),
-        volume=Volume(torch.tensor([1.0]), torch.tensor([100.0])),
+        Contact(3.0 + torch.rand(len(types), len(types))), Volume(torch.tensor([1.0]), torch.tensor([100.0]))
     )
-    return export(
-        Hamiltonian(types, symbolic, hamiltonian.network, network_weight=3.0, boundary=boundary, cells=51), path
-    )
+    return export(Hamiltonian(types, symbolic, hamiltonian.network, 3.0, lattice=lattice, cells=51), path)
+
+
+def blocks(lattice: Lattice, side: int, gap: int = 1, types: int = 2, shift: int = 0) -> CellState:
+    """Cells of `side` sites along every axis on a grid, types by turns, moved by `shift` (across periodic borders)."""
+    ids = np.zeros(lattice.shape, dtype=np.int32)
+    cell = 0
+    for corner in product(*(range(0, size - side + 1, side + gap) for size in lattice.shape)):
+        cell += 1
+        ids[tuple(slice(start, start + side) for start in corner)] = cell
+    axes = tuple(range(lattice.dimension))
+    of_cell = np.concatenate([[0], 1 + np.arange(cell) % types])
+    return CellState(np.roll(ids, (shift,) * lattice.dimension, axes), of_cell, lattice)
 
 
 def squares(shape: tuple[int, int], side: int, gap: int = 1, types: int = 2, shift: int = 0) -> CellState:
-    """Square cells on a grid, types by turns, moved down and right by `shift` (across a periodic border)."""
-    ids = np.zeros(shape, dtype=np.int32)
-    cell = 0
-    for row in range(0, shape[0] - side + 1, side + gap):
-        for col in range(0, shape[1] - side + 1, side + gap):
-            cell += 1
-            ids[row : row + side, col : col + side] = cell
-    return CellState(np.roll(ids, (shift, shift), (0, 1)), np.concatenate([[0], 1 + np.arange(cell) % types]))
+    return blocks(Lattice.of(shape), side, gap, types, shift)

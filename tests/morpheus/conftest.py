@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.artifact import Artifact, LatticeEntry
 from training.export import export
 from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
 
@@ -72,12 +72,9 @@ def user_model(tmp_path: Path) -> Path:
 
 def analytic(path: Path, boundary: str = "periodic") -> Artifact:
     energies = torch.tensor([[0, 4, 3], [4, 2, 5], [3, 5, 2.5]], dtype=torch.float64)
-    symbolic = Symbolic(
-        contact=Contact(energies, periodic=boundary == "periodic"),
-        volume=Volume(torch.tensor([0.5, 1.0], dtype=torch.float64), torch.tensor([30.0, 40.0], dtype=torch.float64)),
-        weight=2.0,
-    )
-    return export(Hamiltonian(("medium", "A", "B"), symbolic, boundary=boundary), path)
+    volume = Volume(torch.tensor([0.5, 1.0], dtype=torch.float64), torch.tensor([30.0, 40.0], dtype=torch.float64))
+    symbolic = Symbolic(Contact(energies), volume, weight=2.0)
+    return export(Hamiltonian(("medium", "A", "B"), symbolic, lattice=LatticeEntry.of("square", boundary)), path)
 
 
 @pytest.fixture(scope="session")

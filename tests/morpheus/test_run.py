@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_a_model_file_that_is_gone_is_named(closure: Artifact, stand_in, tmp_pat
     gone = tmp_path / "gone.onnx"
     shutil.copyfile(closure.path, gone)
     path = tmp_path / "learned.xml"
-    new_model(Artifact(gone, closure.metadata, closure.weights), tissue(), RunPlan()).write(path)
+    new_model(replace(closure, path=gone), tissue(), RunPlan()).write(path)
     gone.unlink()
     with pytest.raises(UserError, match=r"<NeuralHamiltonian>: there is no model file .*gone.onnx"):
         run_model(path, tmp_path / "run", binary=stand_in(FINISHES))
