@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from .artifact import Artifact, load_artifact
     from .delta import DeltaBackend, Energy, open_backend
     from .errors import UserError
+    from .lattice import Lattice
     from .state import CellState
 
 _HOMES = {
@@ -19,10 +20,11 @@ _HOMES = {
     "Energy": "delta",
     "open_backend": "delta",
     "UserError": "errors",
+    "Lattice": "lattice",
     "CellState": "state",
 }
 
-__all__ = ["Artifact", "CellState", "DeltaBackend", "Energy", "UserError", "load_artifact", "open_backend"]
+__all__ = ["Artifact", "CellState", "DeltaBackend", "Energy", "Lattice", "UserError", "load_artifact", "open_backend"]
 
 
 def __getattr__(name: str) -> Any:

@@ -63,7 +63,8 @@ def metadata_of(
 
 
 def artifact_of(weights: dict[str, Any], meta: Metadata) -> Artifact:
-    model = Model(meta.model_dump_json(), weights | {"symbolic.weight": np.array(WEIGHT)})
+    weights = weights | {"symbolic.weight": np.array(WEIGHT), "symbolic.offset": np.array(0.0)}
+    model = Model(meta.model_dump_json(), weights)
     return Artifact(Path("memory.onnx"), meta, model)
 
 

@@ -11,9 +11,12 @@ import pytest
 from onnx import TensorProto, helper
 
 from neuralcpm_bridge.app.cli.model import info_json
+from neuralcpm_bridge.app.cli.progress import progress
 from neuralcpm_bridge.artifact import load_artifact
+from neuralcpm_bridge.backends.engine import EngineBackend
+from neuralcpm_bridge.lattice import Lattice
 
-from .analytic import artifact_of, metadata_of, weights_of
+from .analytic import artifact_of, blocks, metadata_of, weights_of
 from .strategies import random_state
 from .test_format1 import FOLDER as FORMAT1
 
@@ -115,6 +118,45 @@ def test_verify_every_architecture(name: str, models: dict[str, Path], cli) -> N
         assert set(values) == {"max_abs_error", "decision_mismatch"}
 
 
+@pytest.mark.parametrize(
+    "lattice",
+    [
+        Lattice.of((20, 22), boundary=("free", "periodic")),
+        Lattice.of((20, 22), "hexagonal"),
+        Lattice.of((20, 22), "hexagonal", "free"),
+        Lattice.of((12, 13, 14), "cubic"),
+        Lattice.of((12, 13, 14), "cubic", ("periodic", "free", "free")),
+    ],
+    ids=lambda lattice: "-".join([lattice.geometry.name, *lattice.boundary]),
+)
+def test_models_of_every_lattice(lattice: Lattice, cli, refused, save, tmp_path: Path) -> None:
+    """A file with every term but the external one: written, described, verified, and asked for energies."""
+    from training.export import export, hamiltonian_from_artifact
+
+    rng = np.random.default_rng(0)
+    weights = weights_of(rng, ("contact", "volume", "volume_function", "surface", "length"), lattice.dimension)
+    meta = metadata_of(weights, lattice.geometry.name, lattice.boundary, {"contact": 4, "surface": 1})
+    model = export(hamiltonian_from_artifact(artifact_of(weights, meta)), tmp_path / "model.onnx").path
+    printed = json.loads(cli("info", model, "--json")[1])
+    assert (printed["geometry"], printed["orders"]) == (lattice.geometry.name, {"contact": 4, "surface": 1})
+    assert cli("info", model)[0] == 0
+    state = blocks(rng, lattice)
+    arrays = {"ids": state.ids[None], "types": state.types[None], "boundary": np.array(lattice.boundary)}
+    data = save(**arrays, lattice=np.array(lattice.geometry.name))
+    code, out, err = cli("energy", model, data, "--json")
+    assert code == 0, err
+    expected = EngineBackend(artifact_of(weights, meta), state).energy().symbolic
+    assert json.loads(out)["energy"] == pytest.approx([expected], rel=1e-6)
+    for more in ((), ("--states", data)):
+        code, out, err = cli("verify", model, *more, "--flips", 40, "--json")
+        assert code == 0, (out, err)
+        assert max(values["max_abs_error"] for values in json.loads(out)["backends"].values()) < 1e-6
+    other = Lattice.of((9, 9), "hexagonal" if lattice.geometry.name == "square" else "square")
+    elsewhere = blocks(rng, other)
+    arrays = {"ids": elsewhere.ids[None], "types": elsewhere.types[None], "lattice": np.array(other.geometry.name)}
+    assert other.geometry.name in refused("energy", model, save("other.npz", **arrays))
+
+
 def test_bad_models(model: Path, tmp_path: Path, refused) -> None:
     target = tmp_path / "bad.onnx"
     target.write_text("hello")
@@ -211,6 +253,42 @@ def test_wrong_use_is_one_sentence(refused) -> None:
     refused("info")
     refused("info", "--no-such-option")
     refused("verify", "x.onnx", "--flips", "many")
+
+
+@pytest.mark.parametrize(
+    ("missing", "arguments"),
+    [
+        ("training.verify", ("verify", "pretrained:cell-sorting")),
+        ("training.reference", ("import-reference", "x.eqx", "--experiment", "exp1", "--model", "nh", "-o", "x.onnx")),
+        ("training.distilled", ("distill", "pretrained:cell-sorting", "--data", "x.npz", "-o", "x.onnx")),
+        ("training.export", ("bench", "--json")),
+    ],
+)
+def test_without_torch_one_sentence_says_what_to_install(
+    missing: str, arguments: tuple[str, ...], refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    said = refused(*arguments)
+    assert f"{arguments[0]} needs {missing}, which is not installed" in said
+    assert "pip install 'neuralcpm-bridge[cpu,train]'" in said
+
+
+def test_the_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress("nothing", keep=True):
+        pass
+    assert capsys.readouterr() == ("", "")
+    with progress("counting", total=4, unit="sheep", keep=True) as bar:
+        bar(1)
+        bar.say("a line of [its] own")
+        bar(3, 5, "counting on")
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "a line of [its] own" in err
+    assert "counting on" in err
+    assert "3/5 sheep" in err
+    with progress("gone when done") as bar:
+        bar(1, 2)
+    assert "gone" not in capsys.readouterr().err
 
 
 def test_doctor(cli) -> None:

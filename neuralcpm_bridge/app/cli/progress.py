@@ -42,4 +42,5 @@ def progress(title: str = "", total: float | None = None, *, unit: str = "", kee
     try:
         yield Bar(bar, bar.add_task(title, total=total))
     finally:
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()
