@@ -18,6 +18,7 @@ from .lattice import Boundary, Geometry, GeometryName, Lattice, boundaries, geom
 from .pretrained import resolve_model
 from .state import CellState
 from .terms import TERMS
+from .upgrade import upgraded
 
 if TYPE_CHECKING:
     from ._engine import Model
@@ -186,26 +187,6 @@ def architecture_name(terms: set[str], kind: str | None) -> str:
     if not terms:
         return kind
     return {"nh": "closure", "local_nh": "local_closure"}.get(kind, f"{kind}_closure")
-
-
-def upgraded(entry: dict[str, Any]) -> dict[str, Any]:
-    """Metadata of format 1 (2D square lattices, Moore neighbours, flips by row and column) as format 2."""
-    if entry.get("format", FORMAT) != 1:
-        return entry
-    entry = entry | {"format": 2}
-    boundary, shape = entry.pop("boundary", "periodic"), entry.pop("lattice", None)
-    entry.pop("neighbor_order", None)
-    entry["lattice"] = {"geometry": "square", "boundary": [boundary, boundary], "shape": shape}
-    if entry.get("symbolic") is not None:
-        terms = entry["symbolic"]["terms"]
-        moore = {name: {"order": 2, **values} if TERMS[name].ordered else values for name, values in terms.items()}
-        entry["symbolic"] = entry["symbolic"] | {"terms": moore}
-    entry["examples"] = [
-        example
-        | {"flips": [(row * example["shape"][1] + col, new_id, delta) for row, col, new_id, delta in example["flips"]]}
-        for example in entry.get("examples", [])
-    ]
-    return entry
 
 
 @dataclass(frozen=True)

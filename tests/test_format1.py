@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from neuralcpm_bridge.artifact import Artifact, load_artifact, upgraded
+from neuralcpm_bridge.artifact import Artifact, load_artifact
 from neuralcpm_bridge.backends.engine import EngineBackend
 from neuralcpm_bridge.delta import open_backend
+from neuralcpm_bridge.upgrade import upgraded
 
 FOLDER = Path(__file__).parent / "data" / "format1"
 NUMBERS: dict[str, Any] = json.loads((FOLDER / "numbers.json").read_text())
