@@ -15,7 +15,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from cc3d_steppables.project import write_project
+from cc3d_steppables.new import write_project
 from cc3d_steppables.run import run_project
 from neuralcpm_bridge.app.bench import bench_models, dense_cluster, time_metropolis
 from neuralcpm_bridge.artifact import Artifact

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from cc3d_steppables.project import write_project
+from cc3d_steppables.new import write_project
 from cc3d_steppables.run import run_project
 from neuralcpm_bridge.artifact import Artifact, load_artifact
 from neuralcpm_bridge.initial import initial_state

@@ -20,17 +20,20 @@ from neuralcpm_bridge.conventions import TARGETS, symbolic_values
 def main(model: str, steps: int) -> None:
     meta = load_artifact(model).metadata
     own = symbolic_values(meta, TARGETS["cc3d"])  # the closure's own J, λ, V* and T in CC3D's units
+    contacts, volumes = own.terms["contact"], own.terms["volume"]
     names = ["Medium", *meta.types[1:]]
 
     volume = VolumePlugin()
     for number, name in enumerate(names[1:], 1):
-        volume.param_new(name, target_volume=own.target_volume[number], lambda_volume=own.strength[number])
-    contact = ContactPlugin(neighbor_order=2)
+        volume.param_new(
+            name, target_volume=float(volumes["target"][number]), lambda_volume=float(volumes["strength"][number])
+        )
+    contact = ContactPlugin(neighbor_order=contacts.order)
     for one, first in enumerate(names):
         for other, second in enumerate(names[one:], one):
-            contact.param_new(type_1=first, type_2=second, energy=own.contact[one, other])
-    wraps = TARGETS["cc3d"].boundary_words[meta.boundary]
-    width = round(own.target_volume[1:].mean() ** 0.5)
+            contact.param_new(type_1=first, type_2=second, energy=float(contacts["J"][one, other]))
+    boundary_y, boundary_x = (TARGETS["cc3d"].boundary_words[boundary] for boundary in meta.boundary)
+    width = round(volumes["target"][1:].mean() ** 0.5)
     tissue = BlobInitializer()
     tissue.region_new(width=width, radius=3 * width, center=(50, 50, 0), cell_types=names[1:])
     specs = [
@@ -39,10 +42,10 @@ def main(model: str, steps: int) -> None:
             dim_x=100,
             dim_y=100,
             steps=steps,
-            neighbor_order=2,
+            neighbor_order=meta.geometry.moore_order,
             fluctuation_amplitude=own.temperature,
-            boundary_x=wraps,
-            boundary_y=wraps,
+            boundary_x=boundary_x,
+            boundary_y=boundary_y,
         ),
         CellTypePlugin(*names[1:]),
         volume,
@@ -54,14 +57,16 @@ def main(model: str, steps: int) -> None:
     simulation.register_specs(specs)
     learned = partial(NeuralHamiltonianSteppable, model=model, extinction=meta.extinction, log_every=50)
     simulation.register_steppable(steppable=learned, frequency=1)
-    simulation.run()
-    simulation.init()
-    simulation.start()
-    for _ in range(steps):
-        simulation.step()
-    simulation.finish()
-    # Without this CompuCell3D 4.8 crashes when Python ends, after all work is done.
-    CompuCellSetup.persistent_globals.simulator.cleanAfterSimulation()
+    try:
+        simulation.run()
+        simulation.init()
+        simulation.start()
+        for _ in range(steps):
+            simulation.step()
+        simulation.finish()
+    finally:
+        # Without this CompuCell3D 4.8 crashes when Python ends, after all work is done.
+        CompuCellSetup.persistent_globals.simulator.cleanAfterSimulation()
 
 
 if __name__ == "__main__":
