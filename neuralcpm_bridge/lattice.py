@@ -364,8 +364,8 @@ class Lattice:
         """Coordinates `[n, d]` less those of a site, moved by whole ways round to lie behind it on periodic axes."""
         away = np.asarray(coordinates, dtype=np.float64) - self.coordinates(np.array([self.site(*origin)]))
         straight = away.copy()
-        if self.layout == "rows":
-            straight[:, 1] += away[:, 0] / 2  # along the array's columns, which run straight up
+        if self.layout == "rows":  # cut along the array's columns, which run straight up; every second site sticks out
+            straight[:, 1] = (self.in_space(coordinates) + self.corner)[:, 1] - origin[1]
         rounds = np.floor_divide(straight, self.shape) * np.array(self.periodic)
         return away - rounds @ self.periods
 

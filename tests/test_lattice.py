@@ -225,7 +225,9 @@ def test_places_seen_from_a_site_lie_behind_it(lattice: Lattice, seed: int) -> N
         np.testing.assert_allclose(rounds, np.round(rounds), atol=1e-9, err_msg="moved by whole ways round")
         assert (np.round(rounds)[~np.array(lattice.periodic)] == 0).all()
     for axis in np.flatnonzero(lattice.periodic):
-        straight = seen[:, axis] + (seen[:, 0] / 2 if lattice.layout == "rows" and axis == 1 else 0)
+        straight = seen[:, axis]
+        if lattice.layout == "rows" and axis == 1:  # columns run straight up, every second site sticks out of them
+            straight = straight + seen[:, 0] / 2 + (0.5 if origin[0] % 2 == 0 else 0)
         assert (straight >= 0).all()
         assert (straight < lattice.shape[axis]).all()
 
