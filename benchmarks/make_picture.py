@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image, ImageDraw
 
 from neuralcpm_bridge.app.demo import share_of
 from neuralcpm_bridge.app.report.measuring import Measured, aspect_gap_title
-from neuralcpm_bridge.pictures.drawing import FAINT, INK, PAPER, pillow, save_png, type_colour, write
+from neuralcpm_bridge.pictures.drawing import FAINT, INK, PAPER, save_png, type_colour, write
 from neuralcpm_bridge.pictures.states import state_image, to_image
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 from neuralcpm_bridge.state import CellState
@@ -52,8 +53,8 @@ def draw(folder: Path) -> Any:
     side = WINDOW * SCALE
     group = STATES * side + (STATES - 1) * GAP
     size = (2 * MARGIN + len(sets) * group + (len(sets) - 1) * GROUP_GAP, HEAD + side + MARGIN + FOOT)
-    sheet = pillow().new("RGB", size, PAPER)
-    pen = pillow("ImageDraw").Draw(sheet)
+    sheet = Image.new("RGB", size, PAPER)
+    pen = ImageDraw.Draw(sheet)
     for place, (name, snapshots) in enumerate(sets.items()):
         left = MARGIN + place * (group + GROUP_GAP)
         title, line = words[name]

@@ -18,7 +18,7 @@ from .snapshots import Snapshots
 from .state import CellState
 
 if TYPE_CHECKING:
-    from PIL.Image import Image as Picture
+    from PIL import Image
 
     from .embedded import Chains
     from .pictures import Line
@@ -137,7 +137,7 @@ class Recording:
 
 def measures_chart(
     times: Sequence[int], measures: dict[str, NDArray[np.float64]], cell_types: Sequence[tuple[int, str]]
-) -> Picture:
+) -> Image.Image:
     """Four charts in one picture: energy and its parts, mixing of types, shapes, volume.
 
     Of an ensemble: the mean, and dashed the 10th and 90th percentile.

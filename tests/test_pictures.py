@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from neuralcpm_bridge import pictures
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.pictures.charts import nice_ticks
-from neuralcpm_bridge.pictures.drawing import INK, MEDIUM, printable, shortened, text_width
+from neuralcpm_bridge.pictures.drawing import INK, MEDIUM, PAPER, printable, shortened, text_width
+from neuralcpm_bridge.pictures.planes import hexagon_extent
+from neuralcpm_bridge.pictures.solids import outside
 from neuralcpm_bridge.state import CellState
-
-Image = pytest.importorskip("PIL.Image")
 
 
 @pytest.fixture
@@ -53,6 +55,112 @@ def test_a_tile_fills_its_side(shape: tuple[int, int]) -> None:
     image = pictures.tile(CellState(np.zeros(shape, dtype=int), [0]), 200)
     assert max(image.size) == 200
     assert image.width / image.height == pytest.approx(shape[1] / shape[0], rel=0.2)
+
+
+# -- hexagons ------------------------------------------------------------------------------------------------------
+
+HEXAGONAL = [
+    Lattice.of((7, 6), "hexagonal", "free"),
+    Lattice.of((7, 6), "hexagonal", "periodic"),
+    Lattice.of((6, 6), "hexagonal", "free", "rows"),
+    Lattice.of((6, 6), "hexagonal", "periodic", "rows"),
+]
+
+
+@pytest.mark.parametrize("lattice", HEXAGONAL)
+def test_hexagons_lie_where_their_sites_do(lattice: Lattice) -> None:
+    scale = 12
+    height, width = hexagon_extent(lattice)
+    left, top = lattice.middle[1] - width / 2, -1 / np.sqrt(3)
+    for site in (0, 8, 17, lattice.sites - 1):
+        ids = np.zeros(lattice.sites, dtype=int)
+        ids[site] = 1
+        picture = pictures.state_image(CellState(ids.reshape(lattice.shape), [0, 1], lattice), scale)
+        assert picture.shape == (round(height * scale), round(width * scale), 3)
+        cell = (picture == pictures.type_colour(1)).all(axis=2)
+        line = (picture == INK).all(axis=2)
+        y, x = lattice.positions(np.array([site]))[0]
+        x = left + (x - left) % lattice.shape[1] if lattice.periodic[1] else x
+        assert cell[int((y - top) * scale), int((x - left) * scale) % cell.shape[1]]
+        assert cell.sum() <= scale**2 * lattice.geometry.site_volume <= cell.sum() + line.sum()
+
+
+@pytest.mark.parametrize("lattice", HEXAGONAL)
+def test_every_hexagon_is_on_the_picture_once(lattice: Lattice) -> None:
+    from neuralcpm_bridge.pictures.planes import NOWHERE, _sites
+
+    scale = 20
+    sites = _sites(lattice, scale)
+    areas = np.bincount(sites[sites != NOWHERE], minlength=lattice.sites) / scale**2
+    assert areas == pytest.approx(np.full(lattice.sites, lattice.geometry.site_volume), rel=0.06)
+    beyond = (pictures.state_image(CellState(np.zeros(lattice.shape, int), [0], lattice), scale) == PAPER).all(axis=2)
+    np.testing.assert_array_equal(beyond, sites == NOWHERE)
+
+
+@pytest.mark.parametrize("lattice", HEXAGONAL)
+def test_a_tile_of_hexagons_fills_its_side(lattice: Lattice) -> None:
+    height, width = hexagon_extent(lattice)
+    image = pictures.tile(CellState(np.zeros(lattice.shape, int), [0], lattice), 200)
+    assert max(image.size) == 200
+    assert image.width / image.height == pytest.approx(width / height, rel=0.02)
+
+
+# -- 3D ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def solid() -> CellState:
+    """A box of type 1 behind and below one of type 2, seen from above and in front."""
+    ids = np.zeros((16, 20, 24), dtype=int)
+    ids[2:8, 4:10, 4:20], ids[2:14, 10:18, 2:22] = 1, 2
+    return CellState(ids, [0, 1, 2])
+
+
+def close_to(pixels: np.ndarray, colour: tuple[int, int, int], least: float = 0.5) -> np.ndarray:
+    """Pixels of a colour, shaded down to a share of it."""
+    share = pixels / np.array(colour)
+    return (share.std(axis=-1) < 0.04) & (share.mean(axis=-1) > least) & (share.mean(axis=-1) < 1.03)
+
+
+def test_a_solid_shows_what_is_in_front_and_its_middle_slices(solid: CellState) -> None:
+    view = np.asarray(outside(solid, 200))
+    assert close_to(view, pictures.type_colour(2)).mean() > 0.1
+    assert close_to(view, pictures.type_colour(1)).mean() < 0.02, "what lies behind is hidden"
+    picture = np.asarray(pictures.tile(solid, 400))
+    assert max(picture.shape) == 400
+    below_left = picture[picture.shape[0] * 3 // 4 :, : picture.shape[1] // 2 - 10]
+    assert close_to(below_left, pictures.type_colour(1)).any(), "the slice at x = 12 shows both"
+    assert close_to(below_left, pictures.type_colour(2)).any()
+
+
+def test_the_lit_side_is_brighter(solid: CellState) -> None:
+    view = np.asarray(outside(solid, 300)).astype(float)
+    seen = close_to(view, pictures.type_colour(2))
+    brightness = view.sum(axis=2)
+    rows = np.flatnonzero(seen.any(axis=1))
+    above, below = rows[len(rows) // 5], rows[-len(rows) // 5]
+    assert brightness[above][seen[above]].mean() > 1.1 * brightness[below][seen[below]].mean()
+
+
+def test_no_pixel_of_a_solid_is_left_out(solid: CellState) -> None:
+    full = CellState(np.ones_like(solid.ids), [0, 1])
+    for side in (40, 130, 300):
+        view = np.asarray(outside(full, side))
+        medium = np.abs(view.astype(int) - MEDIUM).sum(axis=2) < 3
+        for line in (view.shape[0] // 2, view.shape[0] // 3):
+            inside = np.flatnonzero(~medium[line])
+            assert not medium[line, inside[0] : inside[-1]].any()
+
+
+def test_sheets_and_animations_of_solids(solid: CellState, tmp_path: Path) -> None:
+    sheet = pictures.contact_sheet([solid] * 3, ["a", "b", "c"], 3, "Three", ("medium", "A", "B"))
+    assert sheet.width > 3 * 200
+    pictures.save_gif([solid] * 3, tmp_path / "a.gif", ["0 MCS"], ("medium", "A", "B"))
+    with Image.open(tmp_path / "a.gif") as read:
+        assert read.size[0] > 400
+    for shape in ((1, 1, 1), (2, 30, 5), (30, 2, 5)):
+        empty = CellState(np.zeros(shape, dtype=int), [0])
+        assert abs(max(pictures.tile(empty, 200).size) - 200) <= 3
 
 
 def test_sheet_strip_and_their_sizes(state: CellState, tmp_path: Path) -> None:
@@ -126,14 +234,3 @@ def test_what_cannot_be_drawn_is_refused(draw: Any, tmp_path: Path) -> None:
         draw(tmp_path)
     assert str(refusal.value).endswith(".")
     assert not list(tmp_path.iterdir())
-
-
-def test_without_pillow_the_command_to_get_it(state: CellState, monkeypatch: pytest.MonkeyPatch) -> None:
-    from neuralcpm_bridge.pictures import drawing
-
-    def missing(name: str, *rest: Any) -> Any:
-        raise ModuleNotFoundError(name)
-
-    monkeypatch.setattr(drawing, "import_module", missing)
-    with pytest.raises(UserError, match=r"pip install 'neuralcpm-bridge\[images\]'"):
-        pictures.contact_sheet([state])

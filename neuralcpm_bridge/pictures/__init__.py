@@ -1,4 +1,4 @@
-"""Pictures of states and curves, drawn with Pillow (`pip install 'neuralcpm-bridge[images]'`)."""
+"""Pictures of states and curves, drawn with Pillow."""
 
 from __future__ import annotations
 

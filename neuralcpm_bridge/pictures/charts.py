@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from PIL import Image, ImageDraw
 
 from ..errors import UserError
-from .drawing import FAINT, INK, LINE_COLOURS, PAPER, RULE, Colour, pillow, shortened, text_width, write
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from .drawing import FAINT, INK, LINE_COLOURS, PAPER, RULE, Colour, shortened, text_width, write
 
 SHARP = 3  # drawn this much larger and averaged down: smooth lines and letters
 TEXT = 13
@@ -41,7 +39,7 @@ def line_chart(
     x_label: str = "",
     y_label: str = "",
     size: tuple[int, int] = (720, 400),
-) -> Image:
+) -> Image.Image:
     """Curves with axes, title and key."""
     curves = [(line, _points(line)) for line in lines]
     known = [points[~np.isnan(points).any(axis=1)] for _, points in curves]
@@ -139,8 +137,8 @@ class _Canvas:
 
     def __init__(self, size: tuple[int, int]) -> None:
         self.size = size
-        self.large = pillow().new("RGB", (size[0] * SHARP, size[1] * SHARP), PAPER)
-        self.draw = pillow("ImageDraw").Draw(self.large)
+        self.large = Image.new("RGB", (size[0] * SHARP, size[1] * SHARP), PAPER)
+        self.draw = ImageDraw.Draw(self.large)
 
     def text(self, at: tuple[float, float], text: str, colour: Colour, size: int = TEXT) -> None:
         write(self.draw, (at[0] * SHARP, at[1] * SHARP), text, colour, size * SHARP)
@@ -161,8 +159,8 @@ class _Canvas:
                 for piece in _dashes(part) if dashed else [part]:
                     self.line(piece, colour, width)
 
-    def image(self) -> Image:
-        return self.large.resize(self.size, pillow().Resampling.LANCZOS)
+    def image(self) -> Image.Image:
+        return self.large.resize(self.size, Image.Resampling.LANCZOS)
 
 
 def _dashes(points: NDArray[np.float64]) -> list[NDArray[np.float64]]:

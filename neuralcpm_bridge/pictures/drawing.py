@@ -1,22 +1,17 @@
-"""Colours, fonts and files shared by all pictures. Pillow is loaded only when something is drawn."""
+"""Colours, fonts and files shared by all pictures."""
 
 from __future__ import annotations
 
 import io
 import unicodedata
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageFont
 
-from ..errors import UserError
 from ..files import writing
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
-    from PIL.ImageFont import FreeTypeFont
 
 Colour = tuple[int, int, int]
 
@@ -55,19 +50,9 @@ SPELLINGS = {
 """How signs of this field read where there is no letter for them."""
 
 
-def pillow(module: str = "Image") -> Any:
-    """A module of Pillow, or the sentence that says how to get it."""
-    try:
-        return import_module(f"PIL.{module}")
-    except ModuleNotFoundError:
-        raise UserError(
-            "Pictures need Pillow, which is not installed: run pip install 'neuralcpm-bridge[images]'."
-        ) from None
-
-
-def font(size: int) -> FreeTypeFont:
+def font(size: int) -> ImageFont.FreeTypeFont:
     """The typeface that comes with Pillow, so that pictures look the same on every machine."""
-    return pillow("ImageFont").load_default(size)
+    return cast("ImageFont.FreeTypeFont", ImageFont.load_default(size))
 
 
 def printable(text: str) -> str:
@@ -102,18 +87,18 @@ def type_colour(number: int) -> Colour:
     return MEDIUM if number == 0 else TYPE_COLOURS[(number - 1) % len(TYPE_COLOURS)]
 
 
-def to_image(picture: Image | NDArray[np.uint8]) -> Image:
-    return pillow().fromarray(picture) if isinstance(picture, np.ndarray) else picture
+def to_image(picture: Image.Image | NDArray[np.uint8]) -> Image.Image:
+    return Image.fromarray(picture) if isinstance(picture, np.ndarray) else picture
 
 
-def png_bytes(picture: Image | NDArray[np.uint8]) -> bytes:
+def png_bytes(picture: Image.Image | NDArray[np.uint8]) -> bytes:
     """The picture as a PNG file's content, for example for a report."""
     stream = io.BytesIO()
     to_image(picture).save(stream, "PNG", optimize=True)
     return stream.getvalue()
 
 
-def save_png(picture: Image | NDArray[np.uint8], path: str | Path) -> None:
+def save_png(picture: Image.Image | NDArray[np.uint8], path: str | Path) -> None:
     content = png_bytes(picture)
     with writing(path) as temporary:
         temporary.write_bytes(content)

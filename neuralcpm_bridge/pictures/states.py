@@ -4,55 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw
 
 from ..errors import UserError
 from ..files import writing
 from ..state import CellState
-from .drawing import FAINT, INK, PAPER, RULE, pillow, shortened, text_width, to_image, type_colour, write
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from .drawing import FAINT, INK, PAPER, RULE, shortened, text_width, to_image, type_colour, write
+from .planes import hexagon_extent, hexagon_image, square_image
+from .solids import solid_image
 
 GAP = 14
 CAPTION = 13
 TITLE = 19
-GIF_COLOURS = 64
+GIF_COLOURS = {2: 64, 3: 192}
+"""By dimension: shading takes many."""
+
+PANELS = 1.5
+"""Times the side of a plane state that a 3D one gets: it has four panels."""
 
 
 def state_image(state: CellState, scale: int = 4) -> NDArray[np.uint8]:
-    """RGB picture of a state, `[H * scale, W * scale, 3]`: cells in their type's colour, borders dark."""
-    colours = np.array([type_colour(number) for number in range(int(state.types.max()) + 1)], dtype=np.uint8)
-    picture = colours[state.type_map].repeat(scale, axis=0).repeat(scale, axis=1)
-    ids = state.ids.repeat(scale, axis=0).repeat(scale, axis=1)
-    thickness = max(1, round(0.35 * scale))
-    before = thickness // 2  # pixels of the line above (left of) the border; the rest lies below (right of) it
-    line = np.zeros(ids.shape, dtype=bool)
-    below, right = ids[1:] != ids[:-1], ids[:, 1:] != ids[:, :-1]
-    for shift in range(-before, thickness - before):
-        rows, cols = np.nonzero(below)
-        line[np.clip(rows + 1 + shift, 0, ids.shape[0] - 1), cols] = True
-        rows, cols = np.nonzero(right)
-        line[rows, np.clip(cols + 1 + shift, 0, ids.shape[1] - 1)] = True
-    picture[line] = INK
-    return picture
+    """RGB picture of a state `[h, w, 3]`, `scale` pixels per site: cells in their type's colour, borders dark."""
+    if state.lattice.dimension == 3:
+        return np.array(solid_image(state, scale * 2 * max(state.shape)))
+    if state.lattice.geometry.name == "hexagonal":
+        return hexagon_image(state, scale)
+    return square_image(state.ids, state.types, scale)
 
 
-def tile(state: CellState, side: int) -> Image:
+def tile(state: CellState, side: int) -> Image.Image:
     """A state whose longer side has `side` pixels.
 
-    Where that is no whole number of pixels per site it is drawn larger and averaged down.
+    Where that is no whole number of pixels per site, and for hexagons, it is drawn larger and averaged down.
     """
-    longest = max(state.shape)
-    if side % longest == 0:
-        return to_image(state_image(state, side // longest))
-    image = to_image(state_image(state, max(1, -(-2 * side // longest))))
+    if state.lattice.dimension == 3:
+        return solid_image(state, side)
+    if state.lattice.geometry.name == "hexagonal":
+        image = to_image(hexagon_image(state, 3 * side / max(hexagon_extent(state.lattice))))
+    elif side % max(state.shape) == 0:
+        return to_image(square_image(state.ids, state.types, side // max(state.shape)))
+    else:
+        image = to_image(square_image(state.ids, state.types, max(1, -(-2 * side // max(state.shape)))))
     ratio = side / max(image.size)
     size = (max(1, round(image.width * ratio)), max(1, round(image.height * ratio)))
-    return image.resize(size, pillow().Resampling.LANCZOS)
+    return image.resize(size, Image.Resampling.LANCZOS)
 
 
 def contact_sheet(
@@ -62,11 +61,14 @@ def contact_sheet(
     title: str = "",
     type_names: Sequence[str] = (),
     side: int = 200,
-) -> Image:
-    """States in rows of `columns`, captions below each, title and key of types above all."""
+) -> Image.Image:
+    """States in rows of `columns`, captions below each, title and key of types above all.
+
+    `side` is the longer side of each plane state in pixels.
+    """
     if not states:
         raise UserError("A picture of no states was asked for: give at least one state.")
-    tiles = [tile(state, side) for state in states]
+    tiles = [tile(state, side if state.lattice.dimension == 2 else round(PANELS * side)) for state in states]
     columns = columns or max(1, min(len(tiles), round(np.sqrt(1.6 * len(tiles)))))
     rows = -(-len(tiles) // columns)
     cell_width, cell_height = max(image.width for image in tiles), max(image.height for image in tiles)
@@ -74,8 +76,8 @@ def contact_sheet(
     key = _key(states, type_names)
     width = columns * (cell_width + GAP) + GAP
     top = GAP + (TITLE + GAP if title else 0) + (CAPTION + GAP if key else 0)
-    sheet = pillow().new("RGB", (width, top + rows * (cell_height + below + GAP)), PAPER)
-    draw = pillow("ImageDraw").Draw(sheet)
+    sheet = Image.new("RGB", (width, top + rows * (cell_height + below + GAP)), PAPER)
+    draw = ImageDraw.Draw(sheet)
     if title:
         write(draw, (GAP, GAP), shortened(title, TITLE, width - 2 * GAP), INK, TITLE)
     _draw_key(draw, key, GAP, top - CAPTION - GAP, width)
@@ -96,7 +98,7 @@ def strip(
     title: str = "",
     type_names: Sequence[str] = (),
     side: int = 200,
-) -> Image:
+) -> Image.Image:
     """States in one row, for example over time."""
     return contact_sheet(states, captions, len(states), title, type_names, side)
 
@@ -118,11 +120,11 @@ def save_gif(
         contact_sheet([state], [text or padding], 1, type_names=type_names, side=side)
         for state, text in zip(states, texts, strict=True)
     ]
-    both_ends = pillow().new("RGB", (drawn[0].width, 2 * drawn[0].height))
+    both_ends = Image.new("RGB", (drawn[0].width, 2 * drawn[0].height))
     both_ends.paste(drawn[0], (0, 0))
     both_ends.paste(drawn[-1], (0, drawn[0].height))
-    palette = both_ends.quantize(GIF_COLOURS)
-    frames = [frame.quantize(palette=palette, dither=pillow().Dither.NONE) for frame in drawn]
+    palette = both_ends.quantize(GIF_COLOURS[states[0].lattice.dimension])
+    frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in drawn]
     pause = round(1000 / frames_per_second)
     durations = [pause] * (len(frames) - 1) + [max(pause, 1000)]
     with writing(path) as temporary:
@@ -139,8 +141,8 @@ def save_gif(
 
 def _key(states: Sequence[CellState], type_names: Sequence[str]) -> list[tuple[int, str]]:
     """Types on the pictures with their names; nothing where there are no names."""
-    present = sorted({int(kind) for state in states for kind in np.unique(state.types[state.cells])})
-    return [(kind, type_names[kind]) for kind in present if kind < len(type_names)]
+    present = sorted({int(number) for state in states for number in np.unique(state.types[state.cells])})
+    return [(number, type_names[number]) for number in present if number < len(type_names)]
 
 
 def _draw_key(draw: Any, key: list[tuple[int, str]], left: int, top: int, width: int) -> None:
