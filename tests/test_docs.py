@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from neuralcpm_bridge import bench
+from neuralcpm_bridge.app import bench
 from neuralcpm_bridge.app.cli import app, run
 from neuralcpm_bridge.pretrained import resolve_model
 
