@@ -19,6 +19,7 @@ from cc3d_steppables.new import write_project
 from cc3d_steppables.run import run_project
 from neuralcpm_bridge.app.bench import bench_models, dense_cluster, time_metropolis
 from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.backends.engine import EngineBackend
 from neuralcpm_bridge.state import CellState
 
 LATTICE, CELLS = (100, 100), 50
@@ -67,7 +68,7 @@ def measure() -> dict[str, float]:
         artifact = bench_models(Path(folder))["cellsort"]
         for _ in range(ROUNDS):
             cc3d.append(time_cc3d(artifact, state))
-            engine.append(time_metropolis(artifact, state))
+            engine.append(time_metropolis(EngineBackend(artifact, state).engine))
     ours, theirs = statistics.median(engine), statistics.median(cc3d)
     return {"engine_attempts_per_s": ours, "cc3d_attempts_per_s": theirs, "ratio": ours / theirs}
 

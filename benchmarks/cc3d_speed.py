@@ -56,9 +56,9 @@ class Measuring(SteppableBasePy):
 
 
 def timed(delta, commit):
-    def measured(row, col, new_id):
+    def measured(site, host_id):
         began = clock()
-        value = delta(row, col, new_id)
+        value = delta(site, host_id)
         engine[0] += clock() - began
         return value
 

@@ -64,11 +64,13 @@ def write_project(
 
 
 def in_rows(state: CellState) -> tuple[NDArray[np.int32], Lattice]:
-    """A state's ids on the lattice that CC3D will have: hexagonal ones in rows."""
+    """A state's ids on the lattice that CC3D will have: hexagonal ones in rows, with as much room as they had."""
     lattice = state.lattice
     if lattice.geometry.name != "hexagonal" or lattice.layout == "rows":
         return state.ids, lattice
     ids, rows = to_rows(state.ids, lattice)
+    if rows.shape[1] < lattice.shape[1]:
+        ids, rows = to_rows(state.ids, lattice, width=lattice.shape[1])
     if rows.periodic[1] and rows.shape[1] % 2:
         raise UserError(
             f"The hexagonal lattice is periodic over {rows.shape[1]} columns, but CompuCell3D takes an even number "

@@ -9,6 +9,8 @@ import pytest
 
 from cc3d_steppables.run import INTERPRETER, failure
 from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.mapping import type_pairs
 
 from .test_projects import make_project
 
@@ -28,11 +30,38 @@ def test_new_and_inject(cli, tissue: Artifact, state: Path, tmp_path: Path) -> N
     assert "made.cc3d" in out
     project = make_project(tmp_path / "Sort", "<PythonScript>Simulation/Sort.py</PythonScript>")
     code, out, err = cli(
-        *("cc3d", "inject", project, tissue.path, "--types", "Condensing=A,Other=B", "--types", "Wall=medium"),
+        *("cc3d", "inject", project, tissue.path, "--types", "Condensing=A;Other=B", "--types", "Wall=medium"),
         *("-o", tmp_path / "injected"),
     )
     assert code == 0, err
     assert "type 3       Wall" in out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["Condensing=A;Other=B;Wall=medium"],
+        ["Condensing=A, Other=B", "Wall=medium"],
+        ["Condensing=A", "Other=B", "Wall = medium;", "Wall=medium"],
+    ],
+)
+def test_ways_to_map_types(options: list[str]) -> None:
+    assert type_pairs(options) == {"Condensing": "A", "Other": "B", "Wall": "medium"}
+
+
+@pytest.mark.parametrize("option", ["Wall", "=A", "Wall=", "Wall=A;Wall=B"])
+def test_types_that_are_refused(option: str) -> None:
+    with pytest.raises(UserError, match="--types"):
+        type_pairs([option])
+
+
+def test_seeds_begin_with_1(cli, tissue: Artifact, state: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    code, _, err = cli("cc3d", "new", tissue.path, "--state", state, "-o", tmp_path / "made", "--seed", 0)
+    assert code == 2
+    assert "0 is not in the range x>=1" in err
+    code, _, err = cli("cc3d", "new", tissue.path, "--state", state, "-o", tmp_path / "made", "--seed", 1)
+    assert code == 0, err
+    assert "<RandomSeed>1</RandomSeed>" in (tmp_path / "made" / "Simulation" / "made.xml").read_text()
 
 
 def test_refusals(  # type: ignore[no-untyped-def]
