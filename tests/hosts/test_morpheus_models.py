@@ -32,7 +32,7 @@ def observed(artifact: Artifact, states: list[CellState]) -> NDArray[np.float64]
     rows = []
     for state in states:
         backend.reset(state)
-        contacts = state.contacts(3, artifact.metadata.boundary == "periodic")
+        contacts = state.contacts(3)
         volumes = [state.volumes[state.types == number].mean() for number in (1, 2)]
         between = np.triu(contacts[1:, 1:]).sum()
         rows.append([*volumes, contacts[0, 1], contacts[0, 2], between, backend.energy().total])
@@ -84,7 +84,7 @@ def test_the_initial_state_is_exact(boundary: str, tmp_path: Path) -> None:
     assert result.snapshots is not None
     np.testing.assert_array_equal(result.snapshots[0].ids, state.ids)
     np.testing.assert_array_equal(result.snapshots[0].types, state.types)
-    assert result.snapshots.boundary == boundary
+    assert result.snapshots.lattice == artifact.place(state).lattice
 
 
 def test_a_distilled_network_runs_on_the_stock_program(tmp_path: Path) -> None:

@@ -12,13 +12,16 @@ from pathlib import Path
 import pytest
 from lxml import etree
 
+from morpheus_xml.elements import constraints
 from morpheus_xml.model import MorpheusModel
 from morpheus_xml.new import RunPlan, needs_plugin, new_model
 from morpheus_xml.run import run_model
 from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.conventions import HostValues, model_terms
 from neuralcpm_bridge.delta import open_backend
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
+from neuralcpm_bridge.terms import HostTerm
 from training.hamiltonians import Contact, Length, Surface, Term, Volume, VolumeFunction
 
 from .morpheus_host import analytic_model, blocks, doubles, probed_binary
@@ -71,6 +74,7 @@ class Comparison:
         self.lattice, self.first_id = state.lattice, first_id
         self.copies, self.written = 0, 0
         self.errors = dict.fromkeys(models, 0.0)
+        self.wrong = dict.fromkeys(models, 0)
         self._due: dict[str, float] = {}
 
     def read(self, log: Path) -> None:
@@ -92,13 +96,22 @@ class Comparison:
 
     def _settle(self) -> None:
         for name in self.errors:
-            self.errors[name] = max(self.errors[name], abs(self._due.get(ELEMENTS[name], 0.0)))
+            error = abs(self._due.get(ELEMENTS[name], 0.0))
+            self.errors[name] = max(self.errors[name], error)
+            self.wrong[name] += error > LARGEST_ERROR
         self._due = {}
 
 
 def compared(
-    folder: Path, binary: Path, geometry: str, order: int, names: Sequence[str], boundary: str | Sequence[str]
+    folder: Path,
+    binary: Path,
+    geometry: str,
+    order: int,
+    names: Sequence[str],
+    boundary: str | Sequence[str],
+    by_hand: Sequence[str] = (),
 ) -> Comparison:
+    """A run with the named terms; those `by_hand` are written although Morpheus is said not to carry them."""
     lattice = Lattice.of(SHAPES[geometry], geometry, boundary)
     shift = 3 if all(lattice.periodic) else 0
     state = blocks(lattice, SIDES[geometry], gap=1, shift=shift)
@@ -106,10 +119,15 @@ def compared(
     whole = analytic_model(folder / "whole.onnx", *terms(geometry, order, *names).values(), **where)
     models = {
         name: analytic_model(folder / f"{name}.onnx", term, **where)
-        for name, term in terms(geometry, order, *names).items()
+        for name, term in terms(geometry, order, *names, *by_hand).items()
     }
     assert not needs_plugin(whole.metadata)
-    model = new_model(whole, state, RunPlan(steps=12, snapshots=1, temperature=4.0))
+    model = new_model(whole, state, RunPlan(steps=15, snapshots=1, temperature=4.0))
+    for name in by_hand:
+        [term] = model_terms(models[name].metadata)
+        values = {key: value * (term.scale if key == "strength" else 1) for key, value in term.values.items()}
+        for number, celltype in enumerate(model.root.iterfind("CellTypes/CellType[@class='biological']"), start=1):
+            celltype.extend(constraints(HostValues({name: HostTerm(values)}, 1.0), number))
     probe(model)
     model.write(folder / "model.xml")
     run_model(folder / "model.xml", folder / "run", binary=binary)
@@ -159,3 +177,13 @@ def test_a_function_of_the_volume_of_any_degree_is_exact(tmp_path: Path, monkeyp
     binary = probed_binary(tmp_path, monkeypatch)
     found = compared(tmp_path, binary, "hexagonal", 1, ["contact", "volume_function"], "periodic")
     assert agrees(found), (found.copies, found.written, found.errors)
+
+
+def test_morpheus_mistakes_lengths_in_3d(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Why they go through the plugin (2.2.4). Where this fails Morpheus has mended it: let `terms.py` say so."""
+    binary = probed_binary(tmp_path, monkeypatch)
+    found = compared(tmp_path, binary, "cubic", 1, ["contact", "volume"], "free", by_hand=["length"])
+    print(f"{found.wrong['length'] / found.copies:.0%} of the lengths' charges are wrong")
+    assert found.copies >= COPIES
+    assert max(found.errors["contact"], found.errors["volume"]) <= LARGEST_ERROR
+    assert found.wrong["length"] > found.copies / 20
