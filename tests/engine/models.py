@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,10 @@ TYPES = ("medium", "A", "B")
 Weights = dict[str, NDArray[Any]]
 
 
-def symbolic_weights(rng: np.random.Generator, terms: tuple[str, ...], shape: tuple[int, int] = (0, 0)) -> Weights:
-    """Random numbers for the named terms."""
+def symbolic_weights(
+    rng: np.random.Generator, terms: tuple[str, ...], shape: tuple[int, ...] = (0, 0), minor: bool = False
+) -> Weights:
+    """Random numbers for the named terms; `minor`: the length term has a target for the shortest axis, too."""
     count = len(TYPES)
     weights: Weights = {"symbolic.weight": np.array(0.7), "symbolic.offset": np.array(-3.0)}
     if "contact" in terms:
@@ -28,6 +31,16 @@ def symbolic_weights(rng: np.random.Generator, terms: tuple[str, ...], shape: tu
         if term in terms:
             weights[f"symbolic.{term}.strength"] = rng.uniform(0.1, 1, count)
             weights[f"symbolic.{term}.target"] = rng.uniform(0.5, 1.5, count) * target
+    if minor:
+        weights["symbolic.length.minor_target"] = rng.uniform(0.5, 3, count)
+    if "volume_function" in terms:
+        weights |= {
+            "symbolic.volume_function.center": rng.uniform(4, 6, count),
+            "symbolic.volume_function.low": rng.uniform(1, 3, count),
+            "symbolic.volume_function.high": rng.uniform(6, 9, count),
+            "symbolic.volume_function.coefficients": rng.normal(size=(count, 3)) * [1, 0.3, 0.1],
+            "symbolic.volume_function.stiffness": rng.uniform(0.1, 1, count),
+        }
     if "external" in terms:
         weights["symbolic.external.field"] = rng.normal(size=(2, *shape))
         weights["symbolic.external.coupling"] = rng.normal(size=(count, 2))
@@ -78,22 +91,45 @@ LOCAL = {"kind": "local_nh", "stride": 2, "widths": [3], "pools": [1], "padding"
 
 
 def metadata(
-    weights: Weights, boundary: str = "periodic", neural: dict[str, Any] | None = None, **more: Any
+    weights: Weights,
+    boundary: str | Sequence[str] = "periodic",
+    neural: dict[str, Any] | None = None,
+    geometry: str = "square",
+    orders: dict[str, int] | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
-    """A description that agrees with the weights."""
-    entry: dict[str, Any] = {"format": 1, "name": "test", "types": list(TYPES), "boundary": boundary, "neural": neural}
+    """A description that agrees with the weights; `orders` by term, the geometry's own where it names none."""
+    dimension = 3 if geometry == "cubic" else 2
+    words = [boundary] * dimension if isinstance(boundary, str) else list(boundary)
+    entry: dict[str, Any] = {"format": 2, "name": "test", "types": list(TYPES), "neural": neural}
+    entry["lattice"] = {"geometry": geometry, "boundary": words, "shape": None}
     terms: dict[str, dict[str, Any]] = {}
     for name, value in weights.items():
         if name.startswith("symbolic.") and name.count(".") == 2 and not name.endswith("field"):
             _, term, number = name.split(".")
             terms.setdefault(term, {})[number] = value.tolist()
+    for term, order in (orders or {}).items():
+        if term in terms:
+            terms[term]["order"] = order
     if any(name.startswith("symbolic.") for name in weights):
         entry["symbolic"] = {"weight": 0.7, "offset": -3.0, "terms": terms}
     return entry | more
 
 
-def make_model(weights: Weights, boundary: str = "periodic", neural: dict[str, Any] | None = None) -> Model:
-    return Model(json.dumps(metadata(weights, boundary, neural)), weights)
+def format_1(weights: Weights, boundary: str = "periodic", **more: Any) -> dict[str, Any]:
+    """The same in the words of format 1: square lattices, one boundary for both axes."""
+    entry = metadata(weights, **more) | {"format": 1, "boundary": boundary, "neighbor_order": 2}
+    return entry | {"lattice": None}
+
+
+def make_model(
+    weights: Weights,
+    boundary: str | Sequence[str] = "periodic",
+    neural: dict[str, Any] | None = None,
+    geometry: str = "square",
+    orders: dict[str, int] | None = None,
+) -> Model:
+    return Model(json.dumps(metadata(weights, boundary, neural, geometry, orders)), weights)
 
 
 # -- artifacts by hand: docs/artifact.md and the protobuf wire format ------------------------------------------
@@ -115,8 +151,8 @@ def field(number: int, content: bytes | int) -> bytes:
 
 def tensor(name: str, array: NDArray[Any], **more: bytes) -> bytes:
     dims = b"".join(field(1, size) for size in array.shape)
-    kind = 1 if array.dtype == np.float32 else 11
-    return dims + field(2, kind) + field(8, name.encode()) + more.get("raw", field(9, array.tobytes()))
+    data_type = 1 if array.dtype == np.float32 else 11
+    return dims + field(2, data_type) + field(8, name.encode()) + more.get("raw", field(9, array.tobytes()))
 
 
 def weights_hash(weights: Weights) -> str:

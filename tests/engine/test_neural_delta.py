@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from neuralcpm_bridge._engine import EngineError, Model, State, isa, reference_energy
 
@@ -63,11 +64,15 @@ def tolerance(spec: dict[str, Any], energy: float) -> float:
     return 1e-4 if spec["kind"] == "local_nh" else max(1e-4, 1e-5 * abs(energy))
 
 
-def random_flip(rng: np.random.Generator, state: State) -> tuple[int, int, int]:
+def random_flip(rng: np.random.Generator, state: State) -> tuple[int, int]:
     """Anywhere, to any existing id: borders, corners, nucleation and last pixels included."""
-    height, width = state.ids.shape
-    existing = np.flatnonzero(state.types >= 0)
-    return int(rng.integers(height)), int(rng.integers(width)), int(rng.choice(existing))
+    return int(rng.integers(state.ids.size)), int(rng.choice(np.flatnonzero(state.types >= 0)))
+
+
+def flipped(ids: NDArray[np.int32], site: int, cell: int) -> NDArray[np.int32]:
+    changed = ids.copy()
+    changed.flat[site] = cell
+    return changed
 
 
 def neural_energy(model: Model, ids: Any, types: Any) -> float:
@@ -75,7 +80,7 @@ def neural_energy(model: Model, ids: Any, types: Any) -> float:
 
 
 @pytest.mark.parametrize("kind", ["local_nh", "nh"])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_differences_of_any_network(kind: str, data: st.DataObject) -> None:
     spec = data.draw(networks(kind))
@@ -86,16 +91,14 @@ def test_differences_of_any_network(kind: str, data: st.DataObject) -> None:
     before = neural_energy(model, state.ids, state.types)
     assert state.energy()[1] == pytest.approx(before, abs=tolerance(spec, before))
     for _ in range(6):
-        row, col, cell = random_flip(rng, state)
-        change = state.delta(row, col, cell)
+        site, cell = random_flip(rng, state)
+        change = state.delta(site, cell)
         if rng.random() < 0.3:  # another proposal comes between
             state.delta(*random_flip(rng, state))
-        ids = state.ids
-        ids[row, col] = cell
-        after = neural_energy(model, ids, state.types)
+        after = neural_energy(model, flipped(state.ids, site, cell), state.types)
         assert change == pytest.approx(after - before, abs=tolerance(spec, before))
         if rng.random() < 0.5:
-            state.commit(row, col, cell)
+            state.commit(site, cell)
             before = after
             assert state.energy() == State(model, state.ids, state.types).energy()
 
@@ -115,7 +118,7 @@ def small_cells(rng: np.random.Generator, shape: tuple[int, int], count: int) ->
     return ids, types
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 2**32 - 1),
     rows=st.integers(24, 47),
@@ -130,20 +133,20 @@ def test_boxes(seed: int, rows: int, cols: int, cells: int) -> None:
     model = make_model(weights, neural=BOXED)
     ids, types = small_cells(rng, (rows, cols), cells)
     state = State(model, ids, types)
-    before = neural_energy(model, ids, types)
+    before = loudest = neural_energy(model, ids, types)
     for step in range(12):
-        row, col, cell = random_flip(rng, state)
+        site, cell = random_flip(rng, state)
         if rng.random() < 0.7:  # at the end of a cell: its extent changes
-            inside = np.argwhere(state.ids == cell)
+            inside = np.flatnonzero(state.ids == cell)
             if inside.size:
-                row, col = map(int, inside[rng.choice([0, -1])])
-                cell = int(state.ids[row, max(0, col - 1)] if col else 0)
-        change = state.delta(row, col, cell)
-        ids = state.ids
-        ids[row, col] = cell
-        after = neural_energy(model, ids, state.types)
-        assert change == pytest.approx(after - before, abs=tolerance(BOXED, before))
-        state.commit(row, col, cell)
+                site = int(inside[rng.choice([0, -1])])
+                cell = int(state.ids.flat[site - 1] if site % cols else 0)
+        change = state.delta(site, cell)
+        after = neural_energy(model, flipped(state.ids, site, cell), state.types)
+        # What the head takes apart was summed up in float32: an energy may be smaller than what it came from.
+        loudest = max(loudest, abs(before), abs(after))
+        assert change == pytest.approx(after - before, abs=2 * tolerance(BOXED, loudest))
+        state.commit(site, cell)
         if step % 4 == 3:
             disturb(rng, state, most=12)
             after = neural_energy(model, state.ids, state.types)
@@ -153,12 +156,13 @@ def test_boxes(seed: int, rows: int, cols: int, cells: int) -> None:
 
 def divide(rng: np.random.Generator, state: State, parent: int) -> None:
     rows, cols = np.nonzero(state.ids == parent)
+    sites = np.flatnonzero(state.ids == parent)
     absent = np.flatnonzero(state.types == -1)
     daughter = int(absent[0]) if absent.size else int(state.types.size)
     state.set_type(daughter, int(state.types[parent]))
     half = rows * rng.normal() + cols * rng.normal() > 0
     if half.any() and not half.all():
-        state.change_pixels(rows[half], cols[half], np.full(half.sum(), daughter))
+        state.change_pixels(sites[half], np.full(half.sum(), daughter))
 
 
 def disturb(rng: np.random.Generator, state: State, most: int) -> None:
@@ -195,12 +199,13 @@ def test_no_drift(spec: dict[str, Any], side: int, steps: int, padding: str) -> 
     start = random_state(rng, (side + 1, side), 9, fill=0.9)
     state = State(model, start.ids, start.types)
     for step in range(steps):
-        row, col, _ = random_flip(rng, state)
         ids = state.ids
-        cell = int(ids[(row + rng.integers(-1, 2)) % ids.shape[0], (col + rng.integers(-1, 2)) % ids.shape[1]])
-        if cell != ids[row, col]:
-            state.delta(row, col, cell)
-            state.commit(row, col, cell)
+        site = int(rng.integers(ids.size))
+        row, col = np.add(divmod(site, side), rng.integers(-1, 2, size=2)) % ids.shape
+        cell = int(ids[row, col])
+        if cell != ids.flat[site]:
+            state.delta(site, cell)
+            state.commit(site, cell)
         if step % 50 == 49:
             disturb(rng, state, most=12)
             assert state.energy() == State(model, state.ids, state.types).energy()
@@ -219,11 +224,9 @@ def test_many_flips(spec: dict[str, Any], side: int, flips: int) -> None:
         energy = state.energy()[1]
         all_flips = np.array([random_flip(rng, state) for _ in range(flips // 10)])
         changes = state.deltas(*(np.ascontiguousarray(part) for part in all_flips.T))[:, 1]
-        for (row, col, cell), change in zip(all_flips[::7].tolist(), changes[::7], strict=True):
-            ids = start.ids.copy()
-            ids[row, col] = cell
+        for (site, cell), change in zip(all_flips[::7].tolist(), changes[::7], strict=True):
             # Full energies by the same kernels from scratch; their own truth is tested above.
-            after = State(model, ids, start.types).energy()[1]
+            after = State(model, flipped(start.ids, site, cell), start.types).energy()[1]
             assert change == pytest.approx(after - energy, abs=tolerance(spec, energy))
 
 
@@ -238,8 +241,8 @@ def test_far_cells_do_not_matter() -> None:
     crowded[10:25, 90:110] = 2
     alone, together = State(model, ids, types), State(model, crowded, types)
     for _ in range(100):
-        row, col, cell = int(rng.integers(40)), int(rng.integers(40)), int(rng.choice([0, 1, 3, 4]))
-        assert alone.delta(row, col, cell) == together.delta(row, col, cell)
+        site, cell = int(rng.integers(40)) * 120 + int(rng.integers(40)), int(rng.choice([0, 1, 3, 4]))
+        assert alone.delta(site, cell) == together.delta(site, cell)
 
 
 @pytest.mark.parametrize("spec", [LOCAL8, PAPER], ids=["local8", "paper"])
@@ -252,8 +255,8 @@ def test_unseen_sites(spec: dict[str, Any]) -> None:
     before = state.energy()
     for row, col in [(30, 3), (2, 30), (2, 31), (30, 31)]:
         cell = (int(state.ids[row, col]) + 1) % 5
-        assert state.delta(row, col, cell) == 0
-        state.commit(row, col, cell)
+        assert state.delta(row * 32 + col, cell) == 0
+        state.commit(row * 32 + col, cell)
     assert state.energy() == before
 
 
@@ -281,13 +284,11 @@ def test_weights_out_of_range_are_never_garbage(spec: dict[str, Any], size: floa
         with pytest.raises(EngineError, match="undefined"):
             state.sweep(1, 1.0, 0)
     for _ in range(8):
-        row, col, cell = random_flip(rng, state)
-        if cell == state.ids[row, col]:
+        site, cell = random_flip(rng, state)
+        if cell == state.ids.flat[site]:
             continue
-        delta = state.delta(row, col, cell)
-        ids = state.ids.copy()
-        ids[row, col] = cell
-        other = neural_energy(model, ids, state.types)
+        delta = state.delta(site, cell)
+        other = neural_energy(model, flipped(state.ids, site, cell), state.types)
         assert math.isnan(delta) or abs(delta - (other - exact)) <= 1e-5 * (abs(exact) + abs(other))
 
 
