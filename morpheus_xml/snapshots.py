@@ -13,22 +13,27 @@ from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import NO_CELL, CellState
 
+from .document import Element
 from .reader import ModelFile
 
-PLOTS = ("cell.id*.tif",)
+PLOTS = ("cell.id*.tif", "cell.type*.tif")
 """Images a run may leave that hold cell ids."""
+CHANNELS = {"cell.id", "cell.type"}
+PLAIN = {"symbol-ref", "exclude-medium"}
+"""Attributes of a channel that leave every cell's number as it is."""
 
 
 def read_snapshots(folder: Path, model: ModelFile) -> Snapshots | None:
     """The snapshots of a run, with cells numbered as the model's state was; None if it wrote none."""
-    plots = sorted(path for pattern in PLOTS for path in folder.glob(pattern))
-    frames = [frame for path in plots[:1] for frame in read_tiff(path)]
-    if not frames:
+    plotter = next((found for found in model.root.all("Analysis/TiffPlotter") if _shows_cells(found)), None)
+    frames = [frame for path in _images(folder, plotter) for frame in read_tiff(path)] if plotter else []
+    if plotter is None or not frames:
         return None
     names = tuple(entry.name for entry in model.cell_types)
     extra_media = max(sum(entry.is_medium for entry in model.types) - 1, 0)
-    states = [_state(frame, names, extra_media, model.lattice) for frame in frames]
-    step = _plot_interval(model)
+    lattice = model.lattice
+    states = [_state(frame, names, extra_media, lattice) for frame in frames]
+    step = _interval(plotter, model)
     arrays: dict[str, NDArray[np.float64]] = {}
     if step is not None:
         arrays["mcs"] = step * np.arange(len(states), dtype=np.float64)
@@ -40,22 +45,33 @@ def read_snapshots(folder: Path, model: ModelFile) -> Snapshots | None:
     )
 
 
+def _shows_cells(plotter: Element) -> bool:
+    """Whether its images hold the id and the type of every cell, and nothing else."""
+    channels = list(plotter.all("Channel"))
+    symbols = [channel.attributes.get("symbol-ref") for channel in channels]
+    plain = all(channel.attributes.keys() <= PLAIN for channel in channels)
+    return plain and set(symbols) == CHANNELS and len(symbols) == 2 and plotter.find("CropToCell") is None
+
+
+def _images(folder: Path, plotter: Element) -> list[Path]:
+    """One with all times, or one for each, as the plotter names them by its channels."""
+    stem = "_".join(channel.attributes["symbol-ref"] for channel in plotter.all("Channel"))
+    return sorted(path for pattern in (f"{stem}.tif", f"{stem}_*.tif") for path in folder.glob(pattern))
+
+
 def _state(frame: Frame, names: tuple[str, ...], extra_media: int, lattice: Lattice) -> CellState:
     """Ids as in the file, less the media that Morpheus numbers before the cells."""
     labels = np.where(frame.labels > 0, frame.labels - extra_media, 0)
     types = np.full(int(labels.max(initial=0)) + 1, NO_CELL, dtype=np.int32)
     types[0] = 0
-    for label, name in (frame.kinds or {}).items():
+    for label, name in (frame.cell_types or {}).items():
         types[label - extra_media] = names.index(name) + 1
     return CellState(labels.astype(np.int32), types, lattice)
 
 
-def _plot_interval(model: ModelFile) -> float | None:
+def _interval(plotter: Element, model: ModelFile) -> float | None:
     """Time between two images, in Monte Carlo steps."""
     duration = model.root.find("CPM/MonteCarloSampler/MCSDuration")
     per_step = model.number(duration.attributes.get("value")) if duration else 1.0
-    for plotter in model.root.all("Analysis/TiffPlotter"):
-        interval = model.number(plotter.attributes.get("time-step"))
-        if interval is not None and per_step:
-            return interval / per_step
-    return None
+    interval = model.number(plotter.attributes.get("time-step"))
+    return interval / per_step if interval is not None and per_step else None

@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import UserError
-from ..pictures.drawing import pillow
 from ..snapshots import Snapshots
 from . import cc3d, morpheus
-from .frames import MIXED, ONE_TYPE, Frame, Problem
+from .frames import ONE_TYPE, Frame, Problem, Stack, extent_text
 from .images import IMAGE_SUFFIXES, TIFF_SUFFIXES, tifffile, written_by
 from .label_images import grouped_by_type, one_type, read_group, read_labels, read_type_table
-from .preparing import BORDERS, Prepared, Window, cut_to_tissue, parse_window, prepare, to_state
+from .preparing import BORDERS, Preparation, Prepared, Window, cut_to_tissue, parse_window, prepare
 
 __all__ = ["BORDERS", "ImportOptions", "Imported", "Problem", "Window", "import_files", "parse_window"]
 
@@ -44,7 +43,9 @@ class ImportOptions:
     scale: float = 1
     border: str = "keep"
     boundary: str | None = None
-    lattice: tuple[int, int] | None = None
+    lattice: tuple[int, ...] | None = None
+    stack: Stack | None = None
+    voxel: tuple[float, ...] | None = None
 
 
 @dataclass
@@ -61,34 +62,31 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
     if sum((options.type_table is not None, options.type_channel, bool(options.type_marks))) > 1:
         raise UserError("Types were asked for in several ways: use one of --types, --type-channel and --type.")
     files = _files(paths, leave_out)
-    pillow()  # packages first: a missing one is no problem of each file
     if any(path.suffix.lower() in TIFF_SUFFIXES for path in files):
-        tifffile()
+        tifffile()  # a missing package is no problem of each file
     problems: list[Problem] = []
     frames = _typed_alike(list(_read_all(files, options, problems)), problems)
-    prepared = list(_prepare_all(frames, options, problems))
-    usable = [entry.frame for entry in prepared]
+    usable = _on_one_lattice(list(_prepare_all(frames, options, problems)), problems)
     if options.border == "crop" and usable:
         cut_to_tissue(usable)
     usable = _of_one_size(usable, problems)
     if not usable:
         return Imported(None, problems, [])
-    boundary = _one_boundary(usable, options.boundary)
-    found = _type_order(usable)
-    states = [to_state(frame, ("medium", *found)) for frame in usable]
+    if len({entry.lattice.boundary for entry in usable}) > 1:
+        raise UserError("The files have different boundaries: pass --boundary free or --boundary periodic.")
+    found = _type_order([entry.frame for entry in usable])
     snapshots = Snapshots.from_states(
-        states,
+        [entry.state(("medium", *found)) for entry in usable],
         type_names=("medium", *_renamed(found, options.type_names)),
-        boundary=boundary,
         provenance={
             "source": "import",
-            "files": _sources(usable),
+            "files": list(dict.fromkeys(entry.frame.file.name for entry in usable)),
             "scale": options.scale,
             "border": options.border,
         },
-        arrays={"source": np.array([frame.name for frame in usable], dtype=np.str_)},
+        arrays={"source": np.array([entry.frame.name for entry in usable], dtype=np.str_)},
     )
-    return Imported(snapshots, problems, _notes(prepared))
+    return Imported(snapshots, problems, _notes(usable))
 
 
 # -- reading ----------------------------------------------------------------------------------------------------
@@ -129,7 +127,7 @@ def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]
         problems += [Problem(path.name, sentence) for path, sentence in refused]
         for name, group in groups.items():
             try:
-                yield from read_group(group, options.type_marks)
+                yield from read_group(group, options.type_marks, options.stack)
             except UserError as error:
                 problems.append(Problem(name, str(error)))
         return
@@ -143,7 +141,7 @@ def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]
             try:
                 if table is not None:
                     table.apply(frame)
-                elif frame.kinds is None:
+                elif frame.cell_types is None:
                     one_type(frame)
             except UserError as error:
                 problems.append(Problem(frame.name, str(error)))
@@ -154,9 +152,9 @@ def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]
 def _read(path: Path, options: ImportOptions) -> list[Frame]:
     name = path.name.lower()
     if name.endswith(TIFF_SUFFIXES) and written_by(path).lower() == "morpheus":
-        return morpheus.read_tiff(path)
+        return morpheus.read_tiff(path, options.stack)
     if name.endswith(IMAGE_SUFFIXES):
-        return read_labels(path, options.type_channel)
+        return read_labels(path, options.type_channel, options.stack)
     if name.endswith(".vtk"):
         return cc3d.read_vtk(path)
     if name.endswith(PIF_SUFFIXES):
@@ -182,47 +180,45 @@ def _typed_alike(frames: list[Frame], problems: list[Problem]) -> list[Frame]:
 
 
 def _prepare_all(frames: list[Frame], options: ImportOptions, problems: list[Problem]) -> Iterator[Prepared]:
+    how = Preparation(options.crop, options.scale, options.border, options.boundary, options.voxel)
     for frame in frames:
-        boundary = options.boundary or frame.boundary
         try:
-            if boundary == MIXED:
-                raise UserError("It is periodic along one axis only: pass --boundary free or --boundary periodic.")
-            yield prepare(frame, options.crop, options.scale, options.border, boundary == "periodic")
+            yield prepare(frame, how)
         except UserError as error:
             problems.append(Problem(frame.name, str(error)))
 
 
-def _of_one_size(frames: list[Frame], problems: list[Problem]) -> list[Frame]:
-    """The frames of the most frequent size; the others are problems."""
-    if not frames:
-        return []
-    (height, width), most = Counter(frame.labels.shape for frame in frames).most_common(1)[0]
+def _on_one_lattice(prepared: list[Prepared], problems: list[Problem]) -> list[Prepared]:
+    """The frames of the most frequent geometry; the others are problems."""
+    names = Counter(entry.lattice.geometry.name for entry in prepared)
     usable = []
-    for frame in frames:
-        if frame.labels.shape == (height, width):
-            usable.append(frame)
+    for entry in prepared:
+        name, (usual, most) = entry.lattice.geometry.name, names.most_common(1)[0]
+        if name == usual:
+            usable.append(entry)
             continue
-        rows, columns = frame.labels.shape
-        problems.append(
-            Problem(
-                frame.name,
-                f"It has {rows} rows and {columns} columns, but most ({most} of {len(frames)}) have {height} and "
-                f"{width}: crop all to one size with --crop ROWSxCOLUMNS.",
-            )
-        )
+        sentence = f"Its lattice is {name}, but most ({most} of {len(prepared)}) are {usual}: leave one of them out."
+        problems.append(Problem(entry.frame.name, sentence))
     return usable
 
 
-def _one_boundary(frames: list[Frame], chosen: str | None) -> str:
-    """What was asked for, else what the files say, else free: an image ends at its border."""
-    found = {frame.boundary or "free" for frame in frames}
-    if chosen:
-        return chosen
-    if len(found) > 1:
-        raise UserError(
-            "Some of the files are periodic and some are free: pass --boundary free or --boundary periodic."
+def _of_one_size(prepared: list[Prepared], problems: list[Problem]) -> list[Prepared]:
+    """The frames of the most frequent size; the others are problems."""
+    shapes = Counter(entry.lattice.shape for entry in prepared)
+    usable = []
+    for entry in prepared:
+        shape, (usual, most) = entry.lattice.shape, shapes.most_common(1)[0]
+        if shape == usual:
+            usable.append(entry)
+            continue
+        problems.append(
+            Problem(
+                entry.frame.name,
+                f"It has {extent_text(shape)}, but most ({most} of {len(prepared)}) have {extent_text(usual)}: crop "
+                f"all to one size with --crop {'PLANESx' * (len(shape) == 3)}ROWSxCOLUMNS.",
+            )
         )
-    return found.pop()
+    return usable
 
 
 def _type_order(frames: list[Frame]) -> tuple[str, ...]:
@@ -241,12 +237,8 @@ def _renamed(found: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
     return names or found
 
 
-def _sources(frames: list[Frame]) -> list[str]:
-    return list(dict.fromkeys(frame.file.name for frame in frames))
-
-
 def _notes(prepared: list[Prepared]) -> list[str]:
-    notes = []
+    notes = list(dict.fromkeys(entry.resampled for entry in prepared if entry.resampled))
     torn, states = sum(p.torn for p in prepared), sum(p.torn > 0 for p in prepared)
     border, scale = sum(p.lost_to_border for p in prepared), sum(p.lost_to_scale for p in prepared)
     if torn:

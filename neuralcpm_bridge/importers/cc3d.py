@@ -1,4 +1,4 @@
-"""CompuCell3D: lattice data (legacy VTK) and PIF files. Rows are y, columns are x."""
+"""CompuCell3D: lattice data (legacy VTK) and PIF files. Planes are z, rows y, columns x."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from lxml import etree
 from numpy.typing import NDArray
 
 from ..errors import UserError
-from .frames import MIXED, Frame, check_sites, types_on_sites
+from ..lattice import Boundary, GeometryName, Layout
+from .frames import Frame, check_sites, extent_text, types_on_sites
 from .safe_xml import parse_xml
 
 MEDIUM = "Medium"
+HEAD_BYTES = 2000
+"""Of a VTK file: more than its header has."""
 
 
 @dataclass(frozen=True)
@@ -22,14 +25,44 @@ class Model:
     """What the files beside the lattice say; None where they do not."""
 
     types: dict[int, str] | None = None
-    shape: tuple[int, int] | None = None
-    boundary: str | None = None
+    geometry: GeometryName | None = None
+    shape: tuple[int, ...] | None = None
+    boundary: tuple[Boundary, ...] | None = None
+    """Along z, y and x, whether or not there is a third axis."""
+
+    def frame(self, path: Path, labels: NDArray[np.integer], types: dict[int, str], order: tuple[str, ...]) -> Frame:
+        """A snapshot of this model; hexagonal lattices are stored in rows."""
+        if self.geometry == "hexagonal" and labels.ndim == 3:
+            raise UserError(
+                "The lattice is hexagonal in 3D, where sites have twelve neighbours, but only plane hexagonal lattices "
+                "can be used: this simulation cannot."
+            )
+        boundary = None if self.boundary is None else self.boundary[-labels.ndim :]
+        layout: Layout = "rows" if self.geometry == "hexagonal" else "axes"
+        return Frame(path, None, labels, types, order, boundary, True, self.geometry, layout)
+
+
+def boundary_word(text: str | None) -> Boundary:
+    """What CompuCell3D takes the text of Boundary_x, _y or _z for: `Periodic`, to the letter, or no flux.
+
+    It compares texts as they are, so that neither `periodic` nor a blank beside the word makes an axis periodic.
+    """
+    return "periodic" if _as_read(text) == "Periodic" else "free"
+
+
+def geometry_word(text: str | None) -> GeometryName | None:
+    """What CompuCell3D takes the text of LatticeType for: hexagonal, in letters of any size, or nothing of its own."""
+    return "hexagonal" if _as_read(text).lower() == "hexagonal" else None
+
+
+def _as_read(text: str | None) -> str:
+    """As CompuCell3D's parser keeps it: lines of blanks fall out, blanks beside words stay."""
+    return "".join(line for line in (text or "").split("\n") if line.strip())
 
 
 def read_vtk(path: Path) -> list[Frame]:
     """A `Step_*.vtk` of CC3D's LatticeData folder."""
-    text = _text(path)
-    head = text[:2000]
+    head = _text(path, HEAD_BYTES)
     if not head.startswith("# vtk DataFile") or "STRUCTURED_POINTS" not in head:
         raise UserError("The file is no legacy VTK file of STRUCTURED_POINTS: give a Step_*.vtk of CompuCell3D.")
     if not re.search(r"^ASCII\s*$", head, re.MULTILINE):
@@ -37,25 +70,24 @@ def read_vtk(path: Path) -> list[Frame]:
     size = re.search(r"^DIMENSIONS\s+(\d+)\s+(\d+)\s+(\d+)\s*$", head, re.MULTILINE)
     if size is None:
         raise UserError("The VTK file has no DIMENSIONS: run the simulation again.")
-    width, height, depth = (int(number) for number in size.groups())
-    _check_2d(depth)
-    check_sites(height, width)
-    labels, types = (_array(text, name, height * width).reshape(height, width) for name in ("CellId", "CellType"))
-    kinds = types_on_sites(labels, types, "CellType")
+    shape = _flat_if_thin(tuple(int(number) for number in size.groups())[::-1])
+    check_sites(shape)
+    text = _text(path)
+    labels, types = (_array(text, name, int(np.prod(shape))).reshape(shape) for name in ("CellId", "CellType"))
+    found = types_on_sites(labels, types, "CellType")
     model = _beside(path)
-    names = model.types or {number: f"type{number}" for number in sorted({*kinds.values()})}
-    missing = sorted({*kinds.values()} - {*names})
+    names = model.types or {number: f"type{number}" for number in sorted({*found.values()})}
+    missing = sorted({*found.values()} - {*names})
     if missing:
         raise UserError(f"Type {missing[0]} is not among the types of the .dml file: keep the two files together.")
-    named = {label: names[kind] for label, kind in kinds.items()}
-    order = tuple(names[number] for number in sorted(names) if number)
-    return [Frame(path, None, labels, named, order, model.boundary, simulated=True)]
+    named = {label: names[number] for label, number in found.items()}
+    return [model.frame(path, labels, named, tuple(names[number] for number in sorted(names) if number))]
 
 
-def read_pif(path: Path, lattice: tuple[int, int] | None) -> list[Frame]:
+def read_pif(path: Path, lattice: tuple[int, ...] | None) -> list[Frame]:
     """A PIF file: lines `[cluster] id type x1 x2 y1 y2 z1 z2`, both ends included; later lines win.
 
-    The size of the lattice comes from the model beside it, or from `lattice` (rows, columns).
+    The size of the lattice comes from the model beside it, or from `lattice` ((planes,) rows, columns).
     """
     boxes = _pif_boxes(_text(path))
     model = _beside(path)
@@ -63,23 +95,26 @@ def read_pif(path: Path, lattice: tuple[int, int] | None) -> list[Frame]:
     if shape is None:
         raise UserError(
             "A PIF file does not say how large its lattice is, and there is no CC3DML file beside it: pass "
-            "--lattice ROWSxCOLUMNS."
+            "--lattice ROWSxCOLUMNS, in 3D PLANESxROWSxCOLUMNS."
         )
-    check_sites(*shape)
-    labels = np.zeros(shape, dtype=np.int64)
+    check_sites(shape)
+    labels = np.zeros(shape if len(shape) == 3 else (1, *shape), dtype=np.int64)
     named: dict[int, str] = {}
-    for line, label, kind, (x1, x2, y1, y2, z1, z2) in boxes:
-        _check_2d(1 if z1 == z2 == 0 else 2)
-        if not (0 <= x1 <= x2 < shape[1] and 0 <= y1 <= y2 < shape[0]):
+    for line, label, cell_type, (x1, x2, y1, y2, z1, z2) in boxes:
+        ends = ((z1, z2), (y1, y2), (x1, x2))
+        if any(not 0 <= low <= high < size for (low, high), size in zip(ends, labels.shape, strict=True)):
             raise UserError(
-                f"Line {line} covers x {x1} to {x2} and y {y1} to {y2}, but the lattice has {shape[1]} columns and "
-                f"{shape[0]} rows: correct it, or pass --lattice."
+                f"Line {line} covers x {x1} to {x2}, y {y1} to {y2} and z {z1} to {z2}, but the lattice has "
+                f"{extent_text(labels.shape)}: correct it, or pass --lattice."
             )
-        if kind != MEDIUM and named.setdefault(label, kind) != kind:
-            raise UserError(f"Line {line} gives cell {label} the type {kind}, but it had {named[label]}: correct it.")
-        labels[y1 : y2 + 1, x1 : x2 + 1] = 0 if kind == MEDIUM else label
+        if cell_type != MEDIUM and named.setdefault(label, cell_type) != cell_type:
+            raise UserError(
+                f"Line {line} gives cell {label} the type {cell_type}, but it had {named[label]}: correct it."
+            )
+        box = tuple(slice(low, high + 1) for low, high in ends)
+        labels[box] = 0 if cell_type == MEDIUM else label
     order = tuple(name for number, name in sorted((model.types or {}).items()) if number)
-    return [Frame(path, None, labels, named, order or tuple(dict.fromkeys(named.values())), model.boundary, True)]
+    return [model.frame(path, labels.reshape(shape), named, order or tuple(dict.fromkeys(named.values())))]
 
 
 def _pif_boxes(text: str) -> list[tuple[int, int, str, tuple[int, ...]]]:
@@ -89,23 +124,24 @@ def _pif_boxes(text: str) -> list[tuple[int, int, str, tuple[int, ...]]]:
     boxes = []
     for number, words in lines[first:]:
         try:
-            label, kind, numbers = int(words[first]), words[first + 1], tuple(int(w) for w in words[first + 2 :])
+            label, cell_type, numbers = int(words[first]), words[first + 1], tuple(map(int, words[first + 2 :]))
             if len(numbers) not in (4, 6) or label < 0:
                 raise ValueError
         except (ValueError, IndexError):
             raise UserError(
                 f"Line {number} is '{' '.join(words)[:60]}', but 'id type x1 x2 y1 y2 z1 z2' is expected: correct it."
             ) from None
-        boxes.append((number, label + 1, kind, (*numbers, 0, 0)[:6]))  # CC3D's ids may begin with 0
+        boxes.append((number, label + 1, cell_type, (*numbers, 0, 0)[:6]))  # CC3D's ids may begin with 0
     return boxes
 
 
 def _beside(path: Path) -> Model:
     """What CC3D's own files near a lattice say: the .dml of LatticeData, and the project's CC3DML."""
-    types = shape = boundary = None
+    types = geometry = shape = boundary = None
     for summary in sorted(path.parent.glob("*.dml"))[:1]:
         root = parse_xml(summary)
-        _check_square(root.find("Lattice"))
+        element = root.find("Lattice")
+        geometry = geometry_word(None if element is None else element.get("Type"))
         types = _type_names(root.findall("CellType"))
     for candidate in [*sorted(path.parent.glob("*.xml")), *sorted((path.parent.parent / "Simulation").glob("*.xml"))]:
         root = parse_xml(candidate)
@@ -113,26 +149,24 @@ def _beside(path: Path) -> Model:
             continue
         potts = root.find("Potts")
         if potts is not None:
-            _check_square(potts.find("LatticeType"))
-            shape, boundary = _dimensions(potts.find("Dimensions")), _boundary(potts)
+            geometry = geometry or geometry_word(potts.findtext("LatticeType"))
+            shape = _dimensions(potts.find("Dimensions"))
+            boundary = tuple(boundary_word(potts.findtext(f"Boundary_{axis}")) for axis in "zyx")
         types = types or _type_names(root.findall("Plugin[@Name='CellType']/CellType"))
         break
-    return Model(types, shape, boundary)
+    return Model(types, geometry, shape, boundary)
 
 
-def _boundary(potts: etree._Element) -> str:
-    """ "periodic", "free", or "mixed" where x and y differ."""
-    periodic = [(potts.findtext(f"Boundary_{axis}") or "").strip() == "Periodic" for axis in "xy"]
-    if periodic[0] != periodic[1]:
-        return MIXED
-    return "periodic" if periodic[0] else "free"
-
-
-def _dimensions(element: etree._Element | None) -> tuple[int, int] | None:
+def _dimensions(element: etree._Element | None) -> tuple[int, ...] | None:
     try:
-        return None if element is None else (int(element.attrib["y"]), int(element.attrib["x"]))
-    except (KeyError, ValueError):
+        return None if element is None else _flat_if_thin(tuple(int(element.get(axis, "1")) for axis in "zyx"))
+    except ValueError:
         return None  # given by a steering parameter or a script: the model does not say
+
+
+def _flat_if_thin(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """CompuCell3D's lattices all have three axes; those of one plane are plane."""
+    return shape[1:] if shape[0] == 1 else shape
 
 
 def _type_names(elements: list[etree._Element]) -> dict[int, str] | None:
@@ -142,36 +176,27 @@ def _type_names(elements: list[etree._Element]) -> dict[int, str] | None:
         raise UserError("A CellType beside the lattice lacks its TypeId or TypeName: correct that file.") from None
 
 
-def _check_square(element: etree._Element | None) -> None:
-    kind = "" if element is None else (element.get("Type") or element.text or "").strip()
-    if kind.lower() not in ("", "square"):
-        raise UserError(f"The lattice is {kind.lower()}, but a square one is needed: this simulation cannot be used.")
-
-
-def _check_2d(depth: int) -> None:
-    if depth != 1:
-        raise UserError("The lattice is 3D, but a 2D one (z = 0 only) is needed: this simulation cannot be used.")
-
-
 def _array(text: str, name: str, count: int) -> NDArray[np.int64]:
     """One array of the file's FIELD, `[count]`."""
     start = re.search(rf"^{name}\s+1\s+(\d+)\s+\w+\s*$", text, re.MULTILINE)
     if start is None:
         raise UserError(f"The VTK file has no array {name}: give lattice data with the cell field in it.")
     end = re.compile(r"^[A-Za-z]", re.MULTILINE).search(text, start.end())
-    words = text[start.end() : end.start() if end else len(text)].split()
-    if len(words) != count:
+    part = text[start.end() : end.start() if end else len(text)]
+    if re.search(r"[^\d\s]", part):
+        raise UserError(f"Array {name} holds something else than whole numbers: write the file again.")
+    values = np.fromstring(part, dtype=np.int64, sep=" ")
+    if values.size != count:
         raise UserError(
-            f"Array {name} has {len(words)} values for a lattice of {count} sites: the file is cut off, write it again."
+            f"Array {name} has {values.size} values for a lattice of {count} sites: the file is cut off, write it "
+            "again."
         )
-    try:
-        return np.array(words, dtype=np.int64)
-    except ValueError:
-        raise UserError(f"Array {name} holds something else than whole numbers: write the file again.") from None
+    return values
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, most: int = -1) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        with path.open("rb") as stream:
+            return stream.read(most).decode("utf-8", errors="replace")
     except OSError as error:
         raise UserError(f"The file cannot be read ({error.strerror}): check it.") from None

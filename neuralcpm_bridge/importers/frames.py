@@ -2,45 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UserError
+from ..lattice import Boundary, GeometryName, Lattice, Layout
+from ..state import distinct_labels
 
 MAX_SITES = 100_000_000
 """Larger lattices are refused before memory is asked for them: a broken header must not take the machine down."""
 
-MIXED = "mixed"
-"""The boundary of a lattice that is periodic along one axis only."""
-
 ONE_TYPE = "cell"
 """Name of the type of all cells where nothing tells types apart."""
+
+Stack = Literal["volume", "frames"]
+"""What many planes in one file are: the depth of one 3D lattice, or one snapshot each."""
+
+ASK_STACK = "pass --stack volume for one 3D lattice, or --stack frames for one snapshot each"
+
+
+@dataclass(frozen=True)
+class Voxel:
+    """The size of a site along each axis, (plane,) row, column, and its unit ("" where the file names none)."""
+
+    sizes: tuple[float, ...]
+    unit: str = ""
+
+    @property
+    def even(self) -> bool:
+        """Whether all sides are equal, to one per cent: scanners are no more exact."""
+        return max(self.sizes) <= 1.01 * min(self.sizes)
+
+    def __str__(self) -> str:
+        return " × ".join(f"{size:.4g}" for size in self.sizes) + f" {self.unit}".rstrip()
 
 
 @dataclass
 class Frame:
     """One snapshot as its file holds it.
 
-    `labels[H, W]` (0 = medium); `kinds` maps each label to the name of its type (None: the file does not say);
-    `type_order` is the order of the names in the file; `boundary` None where the file does not say;
-    `simulated` says that the lattice comes from a cellular Potts model, where loose sites are no defect.
+    `labels[H, W]` or `[D, H, W]` (0 = medium); `cell_types` maps each label to the name of its type (None: the file
+    does not say); `type_order` is the order of the names in the file; `boundary` and `voxel` are None where the file
+    does not say, `geometry` where its lattice has sites as an image has pixels; `simulated` says that the lattice comes
+    from a cellular Potts model, where loose sites are no defect.
     """
 
     file: Path
     page: int | None
-    labels: NDArray[np.int64]
-    kinds: dict[int, str] | None = None
+    labels: NDArray[np.integer]
+    cell_types: dict[int, str] | None = None
     type_order: tuple[str, ...] = ()
-    boundary: str | None = None
+    boundary: tuple[Boundary, ...] | None = None
     simulated: bool = False
+    geometry: GeometryName | None = None
+    layout: Layout = "axes"
+    voxel: Voxel | None = None
 
     @property
     def name(self) -> str:
         return self.file.name if self.page is None else f"{self.file.name} [{self.page}]"
+
+    def lattice(self, boundary: str | None = None) -> Lattice:
+        """With the boundary that was asked for, else the file's, else free: an image ends at its border."""
+        return Lattice.of(self.labels.shape, self.geometry, boundary or self.boundary or "free", self.layout)
 
 
 @dataclass(frozen=True)
@@ -54,18 +83,26 @@ class Problem:
         return f"{self.name}: {self.sentence}"
 
 
-def check_sites(height: int, width: int) -> None:
-    if height <= 0 or width <= 0 or height * width > MAX_SITES:
+def check_sites(shape: Sequence[int]) -> None:
+    if min(shape) <= 0 or int(np.prod(shape, dtype=object)) > MAX_SITES:
         raise UserError(
-            f"The lattice is said to have {height} rows and {width} columns, but 1 to {MAX_SITES:,} sites are "
-            "possible: check the file."
+            f"The lattice is said to have {extent_text(shape)}, but 1 to {MAX_SITES:,} sites are possible: check the "
+            "file."
         )
 
 
-def whole_numbers(values: NDArray[Any]) -> NDArray[np.int64]:
+def extent_text(shape: Sequence[int]) -> str:
+    """`20 rows and 24 columns`, in 3D with planes before them."""
+    *planes, rows, columns = shape
+    return "".join(f"{number} planes, " for number in planes) + f"{rows} rows and {columns} columns"
+
+
+def whole_numbers(values: NDArray[Any]) -> NDArray[np.integer]:
     """Labels as integers; 32-bit float images, as Fiji likes them, pass if they hold whole numbers only."""
-    if values.dtype == bool or np.issubdtype(values.dtype, np.integer):
-        labels = values.astype(np.int64)
+    if values.dtype == bool:
+        return values.astype(np.uint8)
+    if np.issubdtype(values.dtype, np.integer):
+        labels = values
     elif np.issubdtype(values.dtype, np.floating):
         if not np.isfinite(values).all() or (values != np.round(values)).any():
             raise UserError(
@@ -84,21 +121,29 @@ def whole_numbers(values: NDArray[Any]) -> NDArray[np.int64]:
     return labels
 
 
-def types_on_sites(labels: NDArray[np.int64], types: NDArray[np.int64], what: str) -> dict[int, int]:
+def types_on_sites(labels: NDArray[np.integer], types: NDArray[np.integer], what: str) -> dict[int, int]:
     """Type of every label (the medium left out) from a map of types; each label must have one."""
     if labels.shape != types.shape:
         raise UserError(
             f"The labels have shape {labels.shape} but {what} has {types.shape}: both must cover the same lattice."
         )
-    pairs = np.unique(np.stack([labels.ravel(), types.ravel()]), axis=1)
+    flat, of_site = labels.ravel(), types.ravel()
+    begins = np.ones(flat.size, dtype=bool)  # of runs of one label and type: few are left to sort
+    begins[1:] = (flat[1:] != flat[:-1]) | (of_site[1:] != of_site[:-1])
+    pairs = np.unique(np.stack([flat[begins].astype(np.int64), of_site[begins].astype(np.int64)]), axis=1)
     found: dict[int, int] = {}
-    for label, kind in pairs.T.tolist():
+    for label, number in pairs.T.tolist():
         if label == 0:
             continue
         if label in found:
             raise UserError(
-                f"Cell {label} has the types {found[label]} and {kind} in {what}, but a cell has one type: correct "
+                f"Cell {label} has the types {found[label]} and {number} in {what}, but a cell has one type: correct "
                 "the map of types."
             )
-        found[label] = kind
+        found[label] = number
     return found
+
+
+def labels_of(frame: Frame) -> list[int]:
+    """Labels of a frame's cells, ascending."""
+    return [int(label) for label in distinct_labels(frame.labels)]

@@ -1,22 +1,39 @@
-"""TIFF and PNG files as planes of labels."""
+"""TIFF and PNG files as lattices of labels: which axis is which, how large a voxel is, and the values."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lxml import etree
 from numpy.typing import NDArray
+from PIL import Image
 
 from ..errors import UserError
-from ..pictures.drawing import pillow
-from .frames import check_sites, whole_numbers
+from .frames import ASK_STACK, MAX_SITES, Stack, Voxel, check_sites, whole_numbers
 
 TIFF_SUFFIXES = (".tif", ".tiff")
 IMAGE_SUFFIXES = (*TIFF_SUFFIXES, ".png")
 NO_LABELS = (
     "The image is a colour picture, but a label image has one number per site: export the masks, not a picture of them."
 )
+MOST_LATTICES = 10
+"""Times as many sites as one lattice may have that all planes of a file may have together."""
+
+MICROMETRES = {"nm": 1e-3, "µm": 1.0, "μm": 1.0, "um": 1.0, "micron": 1.0, "microns": 1.0, "mm": 1e3, "cm": 1e4}
+"""Units that programs write, for axes in different ones."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """What a file holds: `values[T, C, H, W]` or `[T, C, D, H, W]` (snapshots, channels, lattice) and its voxels."""
+
+    values: NDArray[np.integer]
+    voxel: Voxel | None
 
 
 def tifffile() -> Any:
@@ -29,19 +46,42 @@ def tifffile() -> Any:
     return module
 
 
-def read_planes(path: Path) -> list[NDArray[np.int64]]:
-    """Every plane `[H, W]` of an image file, in the order of the file (channels run before pages)."""
-    reader = _tiff_planes if path.suffix.lower() in TIFF_SUFFIXES else _png_planes
-    try:
-        planes = reader(path)
-    except UserError:
-        raise
-    except Exception as error:  # image libraries raise all kinds of things on broken files
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"The file is not a readable image ({reason}): export it again.") from None
-    if not planes:
-        raise UserError("The file holds no image: export it again.")
-    return [whole_numbers(plane) for plane in planes]
+def read_images(path: Path, stack: Stack | None = None, channels: int = 1) -> list[Images]:
+    """All lattices of a file; one entry for each series of equal images.
+
+    A file of many planes says what they are (ImageJ and OME name their axes), or `stack` does: nothing is guessed. With
+    two `channels`, planes of no name alternate between them.
+    """
+    with _reading():
+        if path.suffix.lower() not in TIFF_SUFFIXES:
+            _alternating(1, channels)
+            return [Images(whole_numbers(_png(path))[None, None], None)]
+        with tifffile().TiffFile(path) as tiff:
+            if not tiff.series:
+                raise UserError("The file holds no image: export it again.")
+            voxel = _voxel(tiff)
+            return [_series(path, series, stack, channels, voxel) for series in tiff.series]
+
+
+def read_planes(path: Path) -> list[NDArray[np.integer]]:
+    """Every plane `[H, W]` of an image file, in the order of the file."""
+    with _reading():
+        if path.suffix.lower() not in TIFF_SUFFIXES:
+            return [whole_numbers(_png(path))]
+        with tifffile().TiffFile(path) as tiff:
+            pages = list(tiff.pages)
+            _check_all([page.shape for page in pages])
+            if any(len(page.shape) != 2 for page in pages):
+                raise UserError(NO_LABELS)
+            return [whole_numbers(_page_values(path, number, page)) for number, page in enumerate(pages)]
+
+
+def ome_depth(path: Path) -> int | None:
+    """Planes of one snapshot as a file's OME header says, if it has one."""
+    with _reading(), tifffile().TiffFile(path) as tiff:
+        pixels = _ome_pixels(str(tiff.pages.first.description))
+        text = None if pixels is None else pixels.get("SizeZ")
+        return int(text) if text and text.isdigit() and int(text) > 0 else None
 
 
 def written_by(path: Path) -> str:
@@ -51,28 +91,69 @@ def written_by(path: Path) -> str:
             return str(tiff.pages.first.software)
     except UserError:
         raise
-    except Exception:  # read_planes says what is wrong with it
+    except Exception:  # read_images says what is wrong with it
         return ""
 
 
-def _png_planes(path: Path) -> list[NDArray[Any]]:
-    with pillow().open(path) as image:
-        check_sites(image.height, image.width)
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Image libraries raise all kinds of things on broken files."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(f"The file is not a readable image ({reason}): export it again.") from None
+
+
+# -- values --------------------------------------------------------------------------------------------------------
+
+
+def _png(path: Path) -> NDArray[Any]:
+    with Image.open(path) as image:
+        check_sites((image.height, image.width))
         if image.mode not in ("1", "L", "P", "I", "F") and not image.mode.startswith("I;16"):
             raise UserError(NO_LABELS)
-        return [np.array(image)]
+        return np.array(image)
 
 
-def _tiff_planes(path: Path) -> list[NDArray[Any]]:
-    with tifffile().TiffFile(path) as tiff:
-        series = tiff.series[0]
-        # ImageJ keeps large stacks as one page with a note in its header; only the series knows of them.
-        pages = [series] if tiff.is_imagej and len(tiff.pages) < len(series) else tiff.pages
-        planes: list[NDArray[Any]] = []
-        for number, page in enumerate(pages):
-            check_sites(int(np.prod(page.shape[:-2])) * page.shape[-2], page.shape[-1])
-            planes += _split(_page_values(path, number, page), page)
-        return planes
+def _series(path: Path, series: Any, stack: Stack | None, channels: int, voxel: Voxel | None) -> Images:
+    """One series in the order of time, channel, lattice."""
+    shape, axes = tuple(series.shape), series.axes
+    if axes.endswith("S") and shape[-1] > 2:
+        raise UserError(NO_LABELS)
+    plan = _named(shape, axes, stack, channels)
+    _check_all([shape])
+    check_sites([size for size, name in zip(shape, plan, strict=True) if name in "ZYX"])
+    values = whole_numbers(_series_values(path, series))
+    order = [axis for name in "TCZYX" for axis in range(len(plan)) if plan[axis] == name]
+    values = values.transpose(order)
+    sizes = [int(np.prod([size for size, name in zip(shape, plan, strict=True) if name == wanted])) for wanted in "TC"]
+    lattice = values.shape[sum(name in "TC" for name in plan) :]
+    if sizes[1] != channels:
+        sizes = [_alternating(sizes[0], channels), channels]
+    return Images(values.reshape(*sizes, *lattice), _of_axes(voxel, len(lattice)))
+
+
+def _alternating(planes: int, channels: int) -> int:
+    """Snapshots in planes without names, which alternate between channels."""
+    if planes % channels:
+        raise UserError(
+            f"The image has {planes} planes, but labels and types alternate with --type-channel: save both channels in "
+            "one file."
+        )
+    return planes // channels
+
+
+def _series_values(path: Path, series: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(series.asarray())
+    except ValueError as error:
+        if "imagecodecs" not in str(error):
+            raise
+    pages = [_pillow_page(path, page.index) for page in series.pages]
+    return np.stack(pages).reshape(series.shape)
 
 
 def _page_values(path: Path, number: int, page: Any) -> NDArray[Any]:
@@ -81,19 +162,114 @@ def _page_values(path: Path, number: int, page: Any) -> NDArray[Any]:
     except ValueError as error:
         if "imagecodecs" not in str(error):
             raise
-    # tifffile leaves LZW, which Morpheus writes by default, to a package of its own; Pillow brings it along.
-    with pillow().open(path) as image:
+    return _pillow_page(path, number)
+
+
+def _pillow_page(path: Path, number: int) -> NDArray[Any]:
+    """tifffile leaves LZW, which Morpheus writes by default, to a package of its own; Pillow brings it along."""
+    with Image.open(path) as image:
         image.seek(number)
         return np.array(image)
 
 
-def _split(values: NDArray[Any], page: Any) -> list[NDArray[Any]]:
-    """Planes of one page: channels may lie in front of the two axes of the lattice, or behind them."""
-    axes = getattr(page, "axes", "YX")
-    if values.ndim == 2:
-        return [values]
-    if axes.endswith("S"):
-        if values.shape[-1] > 2:
-            raise UserError(NO_LABELS)
-        values = np.moveaxis(values, -1, 0)
-    return list(values.reshape(-1, *values.shape[-2:]))
+def _check_all(shapes: list[tuple[int, ...]]) -> None:
+    """All images of a file together."""
+    values = sum(int(np.prod(shape, dtype=object)) for shape in shapes)
+    if not 0 < values <= MOST_LATTICES * MAX_SITES:
+        raise UserError(
+            f"The file is said to hold {values:,} values, but 1 to {MOST_LATTICES * MAX_SITES:,} are possible: check "
+            "it, or split it."
+        )
+
+
+# -- axes ----------------------------------------------------------------------------------------------------------
+
+
+def _named(shape: tuple[int, ...], axes: str, stack: Stack | None, channels: int) -> str:
+    """A letter for every axis: T (snapshots), C (channels), Z, Y, X (lattice)."""
+    names = list(axes.replace("S", "C"))
+    for axis, (size, name) in enumerate(zip(shape, names, strict=True)):
+        if size == 1 and name not in "YX":
+            names[axis] = "T"  # no matter what it is
+        elif name not in "TZYX" and (name != "C" or channels == 1 or size != channels):
+            names[axis] = "?"
+    unknown = [axis for axis, name in enumerate(names) if name == "?"]
+    if channels == 2 and len(unknown) == 1 and shape[unknown[0]] == 2 and "C" not in names:
+        names[unknown[0]] = "C"  # labels and types, and nothing else
+        unknown = []
+    deep = [axis for axis, name in enumerate(names) if name in "Z?" or (name == "T" and shape[axis] > 1)]
+    if stack == "frames":
+        names = ["T" if axis in deep else name for axis, name in enumerate(names)]
+    elif stack == "volume" and len(deep) == 1:
+        names[deep[0]] = "Z"
+    elif unknown:
+        planes = int(np.prod([shape[axis] for axis in unknown]))
+        if len(deep) > 1 or stack is not None:
+            raise UserError(
+                f"The file has axes of {' × '.join(str(shape[axis]) for axis in deep)} planes and does not name them "
+                "all: save it with ImageJ or OME metadata, which name depth (Z), time (T) and channels (C)."
+            )
+        raise UserError(f"The file has {planes} planes and does not say whether they are depth or time: {ASK_STACK}.")
+    if channels == 2 and "C" not in names and "Z" in names:
+        raise UserError(
+            "The file has no second channel beside its depth: save labels and types as two channels (C) of one stack."
+        )
+    return "".join(names)
+
+
+# -- voxels --------------------------------------------------------------------------------------------------------
+
+
+def _voxel(tiff: Any) -> Voxel | None:
+    """Sizes (z, y, x) as ImageJ or OME note them; NaN for what they do not say."""
+    if tiff.is_ome:
+        return _ome_voxel(tiff.ome_metadata)
+    if tiff.is_imagej:
+        return _imagej_voxel(tiff.imagej_metadata or {}, tiff.pages.first.tags)
+    return None
+
+
+def _imagej_voxel(notes: dict[str, Any], tags: Any) -> Voxel | None:
+    try:
+        y, x = (_inverse(tags[name].value) for name in ("YResolution", "XResolution"))
+        return Voxel((float(notes.get("spacing", "nan")), y, x), str(notes.get("unit", "")).replace("\\u00B5", "µ"))
+    except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _inverse(fraction: tuple[int, int]) -> float:
+    """A pixel's size from pixels per unit."""
+    return float(fraction[1]) / float(fraction[0])
+
+
+def _ome_pixels(text: str) -> etree._Element | None:
+    """What OME's notes say about the first image."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        return next(etree.fromstring(text.encode(), parser).iter("{*}Pixels"), None)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+
+
+def _ome_voxel(text: str) -> Voxel | None:
+    pixels = _ome_pixels(text)
+    if pixels is None:
+        return None
+    try:
+        sizes = [float(pixels.get(f"PhysicalSize{axis}", "nan")) for axis in "ZYX"]
+    except ValueError:
+        return None
+    units = [pixels.get(f"PhysicalSize{axis}Unit", "µm") for axis in "ZYX"]
+    if len(set(units)) == 1:
+        return Voxel(tuple(sizes), units[0])
+    if not set(units) <= set(MICROMETRES):
+        return None
+    return Voxel(tuple(size * MICROMETRES[unit] for size, unit in zip(sizes, units, strict=True)), "µm")
+
+
+def _of_axes(voxel: Voxel | None, dimension: int) -> Voxel | None:
+    """The sizes along a lattice's axes, if all of them are known."""
+    sizes = () if voxel is None else voxel.sizes[-dimension:]
+    if voxel is None or not all(np.isfinite(size) and size > 0 for size in sizes):
+        return None
+    return Voxel(sizes, voxel.unit)

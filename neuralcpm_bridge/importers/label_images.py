@@ -11,34 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UserError
-from .frames import ONE_TYPE, Frame, types_on_sites
-from .images import read_planes
+from ..state import CellState
+from .frames import ONE_TYPE, Frame, Stack, labels_of, types_on_sites
+from .images import read_images
 
 COLUMNS = ("label", "type", "file")
 
 
-def read_labels(path: Path, second_channel: bool) -> list[Frame]:
-    """One frame per page; with `second_channel` every other plane holds the types of the plane before it."""
-    planes = read_planes(path)
-    if not second_channel:
-        single = len(planes) == 1
-        return [Frame(path, None if single else number, plane) for number, plane in enumerate(planes)]
-    if len(planes) % 2:
-        raise UserError(
-            f"The image has {len(planes)} planes, but labels and types alternate with --type-channel: save both "
-            "channels in one file."
-        )
-    frames = []
-    for number in range(0, len(planes), 2):
-        labels, types = planes[number : number + 2]
-        found = types_on_sites(labels, types, "the second channel")
-        untyped = [label for label, kind in found.items() if kind == 0]
-        if untyped:
-            raise UserError(f"Cell {untyped[0]} has type 0 in the second channel, but types count from 1: correct it.")
-        kinds = {label: f"type{kind}" for label, kind in found.items()}
-        page = None if len(planes) == 2 else number // 2
-        frames.append(Frame(path, page, labels, kinds, tuple(dict.fromkeys(kinds.values()))))
+def read_labels(path: Path, second_channel: bool, stack: Stack | None = None) -> list[Frame]:
+    """One frame per snapshot; with `second_channel` the second of two channels holds the types of the first."""
+    series = read_images(path, stack, channels=2 if second_channel else 1)
+    count = sum(len(images.values) for images in series)
+    frames: list[Frame] = []
+    for images in series:
+        for snapshot in images.values:
+            frame = Frame(path, None if count == 1 else len(frames), snapshot[0], voxel=images.voxel)
+            if second_channel:
+                frame.cell_types = _numbered_types(*snapshot)
+                frame.type_order = tuple(dict.fromkeys(frame.cell_types.values()))
+            frames.append(frame)
     return frames
+
+
+def _numbered_types(labels: NDArray[np.integer], types: NDArray[np.integer]) -> dict[int, str]:
+    found = types_on_sites(labels, types, "the second channel")
+    untyped = [label for label, number in found.items() if number == 0]
+    if untyped:
+        raise UserError(f"Cell {untyped[0]} has type 0 in the second channel, but types count from 1: correct it.")
+    return {label: f"type{number}" for label, number in found.items()}
 
 
 # -- types from a table -----------------------------------------------------------------------------------------
@@ -56,13 +56,13 @@ class TypeTable:
         return tuple(dict.fromkeys(self.entries.values()))
 
     def apply(self, frame: Frame) -> None:
-        kinds = {}
-        for label in np.unique(frame.labels[frame.labels > 0]).tolist():
-            kind = self.entries.get((frame.file.name, label)) or self.entries.get(("", label))
-            if kind is None:
+        types = {}
+        for label in labels_of(frame):
+            name = self.entries.get((frame.file.name, label)) or self.entries.get(("", label))
+            if name is None:
                 raise UserError(f"Cell {label} has no type in {self.path.name}: add a line for it.")
-            kinds[label] = kind
-        frame.kinds, frame.type_order = kinds, self.names
+            types[label] = name
+        frame.cell_types, frame.type_order = types, self.names
 
 
 def read_type_table(path: Path) -> TypeTable:
@@ -82,12 +82,12 @@ def read_type_table(path: Path) -> TypeTable:
     rows.fieldnames = columns
     entries: dict[tuple[str, int], str] = {}
     for row in rows:
-        label, kind, file = ((row.get(column) or "").strip() for column in COLUMNS)
+        label, cell_type, file = ((row.get(column) or "").strip() for column in COLUMNS)
         if not label.isdigit() or int(label) == 0:
             raise UserError(f"Line {rows.line_num} of {path} has the label {label!r}, but a positive number is needed.")
-        if not kind or kind == "0" or kind.lower() == "medium":
-            raise UserError(f"Line {rows.line_num} of {path} gives a cell the type {kind!r}: name a type of cell.")
-        name = f"type{kind}" if kind.isdigit() else kind
+        if not cell_type or cell_type == "0" or cell_type.lower() == "medium":
+            raise UserError(f"Line {rows.line_num} of {path} gives a cell the type {cell_type!r}: name a type of cell.")
+        name = f"type{cell_type}" if cell_type.isdigit() else cell_type
         if entries.setdefault((file, int(label)), name) != name:
             raise UserError(f"Line {rows.line_num} of {path} gives label {label} a second type: keep one of them.")
     return TypeTable(path, entries)
@@ -119,44 +119,44 @@ def grouped_by_type(
     return groups, refused
 
 
-def read_group(files: dict[str, Path], marks: dict[str, str]) -> list[Frame]:
-    """One snapshot (or stack of them) from one image per type; labels are renumbered so that none meet."""
+def read_group(files: dict[str, Path], marks: dict[str, str], stack: Stack | None = None) -> list[Frame]:
+    """One snapshot (or many) from one image per type; labels are renumbered so that none meet."""
     missing = [name for name in marks if name not in files]
     if missing:
         raise UserError(f"There is no image of type {missing[0]} beside it: add it, empty if there are no such cells.")
-    stacks = {name: read_planes(files[name]) for name in marks}
-    lengths = {len(planes) for planes in stacks.values()}
+    stacks = {name: read_labels(files[name], False, stack) for name in marks}
+    lengths = {len(frames) for frames in stacks.values()}
     if len(lengths) != 1:
         raise UserError("The images of its types have different numbers of pages: save one page per snapshot in each.")
-    frames = []
+    merged = []
     for number in range(lengths.pop()):
-        labels, kinds = _merged({name: planes[number] for name, planes in stacks.items()})
-        page = None if len(stacks[next(iter(marks))]) == 1 else number
-        frames.append(Frame(next(iter(files.values())), page, labels, kinds, tuple(marks)))
-    return frames
+        parts = {name: frames[number] for name, frames in stacks.items()}
+        first = next(iter(parts.values()))
+        if any(part.voxel != first.voxel for part in parts.values()):
+            raise UserError("The images of its types have voxels of different sizes: save them from one segmentation.")
+        labels, types = _merged({name: part.labels for name, part in parts.items()})
+        merged.append(Frame(next(iter(files.values())), first.page, labels, types, tuple(marks), voxel=first.voxel))
+    return merged
 
 
-def _merged(planes: dict[str, NDArray[np.int64]]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    if len({plane.shape for plane in planes.values()}) != 1:
+def _merged(lattices: dict[str, NDArray[np.integer]]) -> tuple[NDArray[np.int32], dict[int, str]]:
+    if len({labels.shape for labels in lattices.values()}) != 1:
         raise UserError("The images of its types have different sizes: save them from one segmentation.")
-    merged, last = np.zeros_like(next(iter(planes.values()))), 0
-    kinds: dict[int, str] = {}
-    for name, plane in planes.items():
-        found, numbers = np.unique(plane, return_inverse=True)
-        shifted = np.where(found > 0, last + np.cumsum(found > 0), 0)[numbers].reshape(plane.shape)
-        both = (merged > 0) & (shifted > 0)
+    merged = np.zeros(next(iter(lattices.values())).shape, dtype=np.int32)
+    types: dict[int, str] = {}
+    for name, labels in lattices.items():
+        ids = CellState.from_labels(labels).ids
+        both = (merged > 0) & (ids > 0)
         if both.any():
-            row, column = np.argwhere(both)[0]
-            raise UserError(
-                f"Site ({row}, {column}) has a cell in two of its images, but a site has one cell: correct the masks."
-            )
-        merged = np.maximum(merged, shifted)
-        kinds |= dict.fromkeys(range(last + 1, last + 1 + int((found > 0).sum())), name)
-        last = max(kinds, default=0)
-    return merged, kinds
+            site = tuple(int(place) for place in np.argwhere(both)[0])
+            raise UserError(f"Site {site} has a cell in two of its images, but a site has one cell: correct the masks.")
+        last = len(types)
+        merged += np.where(ids > 0, ids + last, 0)
+        types |= dict.fromkeys(range(last + 1, last + 1 + int(ids.max(initial=0))), name)
+    return merged, types
 
 
 def one_type(frame: Frame) -> None:
     """All cells of one type, where nothing tells them apart."""
-    frame.kinds = dict.fromkeys(np.unique(frame.labels[frame.labels > 0]).tolist(), ONE_TYPE)
+    frame.cell_types = dict.fromkeys(labels_of(frame), ONE_TYPE)
     frame.type_order = (ONE_TYPE,)

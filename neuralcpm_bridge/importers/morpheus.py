@@ -1,8 +1,12 @@
-"""Morpheus: TIFF images of cell.id and cell.type, and models or checkpoints (XML). Rows are y, columns are x."""
+"""Morpheus: TIFF images of cell.id and cell.type, and models or checkpoints (XML).
+
+Planes are z, rows y, columns x; hexagonal lattices lie on skewed axes, as everywhere here.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +14,9 @@ from lxml import etree
 from numpy.typing import NDArray
 
 from ..errors import UserError
-from .frames import MIXED, Frame, check_sites, types_on_sites
-from .images import read_planes
+from ..lattice import GEOMETRIES, Boundary, GeometryName
+from .frames import ASK_STACK, Frame, Stack, check_sites, types_on_sites
+from .images import ome_depth, read_planes
 from .safe_xml import parse_xml
 
 XML_SUFFIXES = (".xml", ".xml.gz")
@@ -24,8 +29,25 @@ LISTED = ("Cell", "InitProperty", "InitVectorProperty", "InitMembraneProperty")
 CHANNELS = re.compile(r"cell\.(id|type)(?:_cell\.(id|type))?")
 
 
-def read_tiff(path: Path) -> list[Frame]:
-    """What a TiffPlotter wrote: its channels, named by the file name, alternate from page to page."""
+@dataclass(frozen=True)
+class Model:
+    """What a MorpheusModel says about its space and its types."""
+
+    geometry: GeometryName
+    shape: tuple[int, ...] | None
+    boundary: tuple[Boundary, ...]
+    classes: dict[str, str]
+    """Cell types and their classes, in the order that numbers them."""
+
+    @property
+    def cell_types(self) -> tuple[str, ...]:
+        return tuple(name for name, role in self.classes.items() if role != "medium")
+
+
+def read_tiff(path: Path, stack: Stack | None = None) -> list[Frame]:
+    """What a TiffPlotter wrote: channels, named by the file name, alternate from page to page, and planes from frame
+    to frame; how many planes a frame has is said by the model beside it, by the file's OME header or by `stack`.
+    """
     match = CHANNELS.match(path.name)
     channels = [name for name in match.groups() if name] if match else []
     if "id" not in channels:
@@ -34,18 +56,30 @@ def read_tiff(path: Path) -> list[Frame]:
             "keep the name, and plot the symbols cell.id and cell.type."
         )
     planes = read_planes(path)
-    if len(planes) % len(channels):
-        raise UserError(f"The image has {len(planes)} pages for {len(channels)} channels: run the model again.")
-    classes, boundary = _model_beside(path)
+    model = _model_beside(path)
+    depth = _depth(path, model, stack, len(planes) // len(channels))
+    deep = model.geometry == "cubic" if model else depth > 1
+    if len(planes) % (len(channels) * depth):
+        planes_each = f" of {depth} planes" if deep else ""
+        raise UserError(
+            f"The image has {len(planes)} pages for {len(channels)} channels{planes_each}: run the model again."
+        )
     frames = []
-    for number in range(0, len(planes), len(channels)):
-        page = dict(zip(channels, planes[number : number + len(channels)], strict=True))
-        labels = page["id"]
-        frame = Frame(path, number // len(channels), labels, boundary=boundary, simulated=True)
+    for number in range(0, len(planes), len(channels) * depth):
+        pages = planes[number : number + len(channels) * depth]
+        page = {
+            name: np.stack(pages[first :: len(channels)]) if deep else pages[first]
+            for first, name in enumerate(channels)
+        }
+        frame = Frame(path, number // len(channels) // depth, page["id"], simulated=True)
+        if model is not None:
+            frame.boundary, frame.geometry = model.boundary, model.geometry
         if "type" in page:
-            found = types_on_sites(labels, page["type"], "cell.type")
-            frame.kinds = {label: _name(kind, tuple(classes)) for label, kind in found.items()}
-            frame.type_order = _cell_types(classes) or tuple(dict.fromkeys(frame.kinds.values()))
+            classes = model.classes if model else {}
+            found = types_on_sites(page["id"], page["type"], "cell.type")
+            frame.cell_types = {label: _name(number, tuple(classes)) for label, number in found.items()}
+            names = model.cell_types if model else ()
+            frame.type_order = names or tuple(dict.fromkeys(frame.cell_types.values()))
             _clear_media(frame, classes)
         frames.append(frame)
     return frames
@@ -56,19 +90,18 @@ def read_xml(path: Path) -> list[Frame]:
     root = parse_xml(path)
     if root.tag != "MorpheusModel":
         raise UserError(f"The XML is a {root.tag}, but a MorpheusModel is needed: give a Morpheus model or checkpoint.")
-    lattice = root.find("Space/Lattice")
-    if lattice is None or lattice.get("class") != "square":
-        kind = "missing" if lattice is None else lattice.get("class")
-        raise UserError(f"The lattice is {kind}, but a square one is needed: this model cannot be used.")
-    shape, periodic = _shape(lattice), _periodic(lattice)
-    classes = {BUILT_IN_MEDIUM: "medium"} | _classes(root)
-    labels = np.zeros(shape, dtype=np.int64)
-    kinds: dict[int, str] = {}
+    model = _model(root)
+    if model.shape is None:
+        raise UserError("The lattice has no size 'x, y, z' in numbers: give a checkpoint, or correct it.")
+    check_sites(model.shape)
+    classes = {BUILT_IN_MEDIUM: "medium"} | model.classes
+    labels = np.zeros(model.shape, dtype=np.int64)
+    types: dict[int, str] = {}
     for population in root.findall("CellPopulations/Population"):
-        kind = population.get("type") or ""
-        if kind not in classes:
-            raise UserError(f"A population has the type {kind!r}, which is not among the CellTypes: correct the model.")
-        if classes[kind] == "medium":
+        name = population.get("type") or ""
+        if name not in classes:
+            raise UserError(f"A population has the type {name!r}, which is not among the CellTypes: correct the model.")
+        if classes[name] == "medium":
             continue
         made = [str(child.tag) for child in population if child.tag not in LISTED]
         if made:
@@ -77,77 +110,85 @@ def read_xml(path: Path) -> list[Frame]:
                 "which Morpheus writes with SaveInterval."
             )
         for cell in population.findall("Cell"):
-            label = _id(cell, kinds)
-            kinds[label] = kind
-            sites = _nodes(cell, label, shape, periodic)
-            taken = labels[sites[:, 0], sites[:, 1]]
+            label = _id(cell, types)
+            types[label] = name
+            sites = tuple(_nodes(cell, label, model).T)
+            taken = labels[sites]
             if taken.any():
                 raise UserError(
                     f"Cell {label} and cell {taken[taken > 0][0]} share a node, but a node has one cell: correct it."
                 )
-            labels[sites[:, 0], sites[:, 1]] = label
-    return [Frame(path, None, labels, kinds, _cell_types(classes), _boundary(periodic), simulated=True)]
+            labels[sites] = label
+    return [Frame(path, None, labels, types, model.cell_types, model.boundary, True, model.geometry)]
 
 
 def _clear_media(frame: Frame, classes: dict[str, str]) -> None:
     """A second medium, as models with free borders have, is medium too."""
-    kinds = frame.kinds or {}
-    media = [label for label, kind in kinds.items() if classes.get(kind) == "medium"]
+    types = frame.cell_types or {}
+    media = [label for label, name in types.items() if classes.get(name) == "medium"]
     frame.labels = np.where(np.isin(frame.labels, media), 0, frame.labels)
-    frame.kinds = {label: kind for label, kind in kinds.items() if label not in media}
+    frame.cell_types = {label: name for label, name in types.items() if label not in media}
 
 
-def _model_beside(path: Path) -> tuple[dict[str, str], str | None]:
-    """Cell types with their classes, in Morpheus' order, and the boundary, if a model lies beside the image."""
+# -- what a model says ---------------------------------------------------------------------------------------------
+
+
+def _model_beside(path: Path) -> Model | None:
     for candidate in sorted(p for p in path.parent.iterdir() if p.name.endswith(XML_SUFFIXES)):
         root = parse_xml(candidate)
-        lattice = root.find("Space/Lattice")
-        if root.tag == "MorpheusModel" and lattice is not None:
-            return _classes(root), _boundary(_periodic(lattice))
-    return {}, None
+        if root.tag == "MorpheusModel":
+            return _model(root)
+    return None
 
 
-def _name(kind: int, names: tuple[str, ...]) -> str:
-    if not names:
-        return f"type{kind}"
-    if kind >= len(names):
-        raise UserError(f"Type {kind} is not among the types of the model beside the image: keep the two together.")
-    return names[kind]
+def _model(root: etree._Element) -> Model:
+    lattice = root.find("Space/Lattice")
+    geometry = "missing" if lattice is None else str(lattice.get("class"))
+    if lattice is None or geometry not in GEOMETRIES:
+        raise UserError(f"The lattice is {geometry}, but {', '.join(GEOMETRIES)} ones can be used: this model cannot.")
+    dimension = GEOMETRIES[geometry].dimension
+    conditions = lattice.findall("BoundaryConditions/Condition")
+    periodic = {str(c.get("boundary")).removeprefix("-") for c in conditions if c.get("type") == "periodic"}
+    words: dict[bool, Boundary] = {True: "periodic", False: "free"}  # noflux, where nothing is said
+    boundary = tuple(words[axis in periodic] for axis in "zyx"[-dimension:])
+    classes = {str(e.get("name")): str(e.get("class")) for e in root.findall("CellTypes/CellType")}
+    return Model(GEOMETRIES[geometry].name, _shape(lattice, dimension), boundary, classes)
 
 
-def _classes(root: etree._Element) -> dict[str, str]:
-    """Cell types of a model and their classes, in the order that numbers them."""
-    return {str(e.get("name")): str(e.get("class")) for e in root.findall("CellTypes/CellType")}
-
-
-def _cell_types(classes: dict[str, str]) -> tuple[str, ...]:
-    return tuple(name for name, kind in classes.items() if kind != "medium")
-
-
-def _shape(lattice: etree._Element) -> tuple[int, int]:
+def _shape(lattice: etree._Element, dimension: int) -> tuple[int, ...] | None:
+    """(Planes,) rows, columns; None where the size is an expression. A plane lattice ignores z, as Morpheus does."""
     size = lattice.find("Size")
     text = "" if size is None else size.get("value") or ""
     try:
-        width, height, *rest = (int(float(number)) for number in re.split(r"[\s,]+", text.strip()))
+        numbers = [int(float(number)) for number in re.split(r"[\s,]+", text.strip())]
     except ValueError:
-        raise UserError(f"The lattice has the size {text!r}, but 'x, y, 0' in numbers is needed: correct it.") from None
-    if rest and rest[0] > 1:
-        raise UserError("The lattice is 3D, but a 2D one is needed: this model cannot be used.")
-    check_sites(height, width)
-    return height, width
+        return None
+    return tuple(numbers[:dimension][::-1]) if len(numbers) >= dimension else None
 
 
-def _periodic(lattice: etree._Element) -> tuple[bool, bool]:
-    """Whether rows (y) and columns (x) are periodic; where nothing is said, Morpheus takes them for noflux."""
-    conditions = lattice.findall("BoundaryConditions/Condition")
-    periodic = {str(c.get("boundary")).removeprefix("-") for c in conditions if c.get("type") == "periodic"}
-    return "y" in periodic, "x" in periodic
+def _depth(path: Path, model: Model | None, stack: Stack | None, planes: int) -> int:
+    """Planes of one frame."""
+    if model is not None and model.geometry != "cubic":
+        return 1
+    if model is not None and model.shape is not None:
+        return max(model.shape[0], 1)
+    said = ome_depth(path)
+    if said is not None:
+        return said
+    if stack is None and planes > 1:
+        raise UserError(
+            f"The image has {planes} planes, and neither a model beside it nor its header says whether they are depth "
+            f"or time: {ASK_STACK}."
+        )
+    return planes if stack == "volume" else 1
 
 
-def _boundary(periodic: tuple[bool, bool]) -> str:
-    if periodic[0] != periodic[1]:
-        return MIXED
-    return "periodic" if periodic[0] else "free"
+def _name(number: int, names: tuple[str, ...]) -> str:
+    if not names:
+        return f"type{number}"
+    if number >= len(names):
+        raise UserError(f"Type {number} is not among the types of the model beside the image: keep the two together.")
+    return names[number]
 
 
 def _id(cell: etree._Element, taken: dict[int, str]) -> int:
@@ -159,19 +200,22 @@ def _id(cell: etree._Element, taken: dict[int, str]) -> int:
     return int(text)
 
 
-def _nodes(cell: etree._Element, label: int, shape: tuple[int, int], periodic: tuple[bool, bool]) -> NDArray[np.int64]:
-    """Sites (row, column) `[n, 2]` of a cell, which may reach over a periodic border."""
+def _nodes(cell: etree._Element, label: int, model: Model) -> NDArray[np.int64]:
+    """Sites `[n, d]` of a cell, which may reach over a periodic border."""
+    shape = model.shape or ()
     text = cell.findtext("Nodes") or ""
     try:
         nodes = [[int(n) for n in re.split(r"[\s,]+", part.strip())] for part in text.split(";") if part.strip()]
-        points = np.array([(y, x) for x, y, *_ in nodes], dtype=np.int64).reshape(-1, 2)
+        if any(len(node) < len(shape) for node in nodes):
+            raise ValueError
+        points = np.array([node[: len(shape)][::-1] for node in nodes], dtype=np.int64).reshape(-1, len(shape))
     except ValueError:
-        raise UserError(f"The nodes of cell {label} are not of the form 'x y 0;x y 0': correct the model.") from None
-    outside = ((points < 0) | (points >= shape)) & ~np.array(periodic)
+        raise UserError(f"The nodes of cell {label} are not of the form 'x y z;x y z': correct the model.") from None
+    outside = ((points < 0) | (points >= shape)) & np.array([word == "free" for word in model.boundary])
     if outside.any():
-        row, column = points[outside.any(axis=1)][0]
+        node = ", ".join(str(place) for place in points[outside.any(axis=1)][0][::-1])
+        size = " by ".join(str(length) for length in shape[::-1])
         raise UserError(
-            f"Cell {label} has the node {column}, {row}, which lies outside the lattice of {shape[1]} by {shape[0]}: "
-            "correct the model."
+            f"Cell {label} has the node {node}, which lies outside the lattice of {size}: correct the model."
         )
     return np.unique(points % shape, axis=0)

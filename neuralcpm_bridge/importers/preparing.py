@@ -1,4 +1,4 @@
-"""From a frame as read to a state: crop, resample, border cells, checks, new numbers."""
+"""From a frame as read to a state: skewed axes, crop, resample, border cells, checks, new numbers."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UserError
+from ..lattice import Lattice, size_text, to_skewed
 from ..metrics import fragments
-from ..state import CellState
-from .frames import Frame, check_sites
+from ..state import CellState, distinct_labels
+from .frames import Frame, Voxel, check_sites, extent_text
 
 CROP_MARGIN = 5
 """Sites of medium left around the tissue by `--border crop`."""
-
 
 BORDERS = ("keep", "drop", "crop")
 """What becomes of cells that touch the border of an image, and so may be cut off by it: they stay, they are taken
@@ -25,79 +25,108 @@ out, or they are taken out and the image is cut to the tissue that remains."""
 
 
 class Window(NamedTuple):
-    """A part of an image; without a corner, its middle."""
+    """A part of an image, (planes,) rows, columns; without a corner, its middle."""
 
-    height: int
-    width: int
-    row: int | None = None
-    column: int | None = None
+    size: tuple[int, ...]
+    corner: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What is done to every frame; None means: as it is."""
+
+    crop: Window | None = None
+    scale: float = 1
+    border: str = "keep"
+    boundary: str | None = None
+    voxel: tuple[float, ...] | None = None
 
 
 @dataclass
 class Prepared:
-    """A frame whose labels are ready, and what happened to its cells on the way."""
+    """A frame whose labels are ready on their lattice, and what happened to its cells on the way."""
 
     frame: Frame
+    lattice: Lattice
     torn: int = 0
     lost_to_border: int = 0
     lost_to_scale: int = 0
+    resampled: str = ""
+    """What is to be said where voxels were no cubes, or nobody knows."""
+
+    def cut(self, window: Window) -> None:
+        self.frame.labels = _cut(self.frame.labels, window)
+        self.lattice = Lattice.of(self.frame.labels.shape, self.lattice.geometry, self.lattice.boundary)
+
+    def state(self, types: tuple[str, ...]) -> CellState:
+        """The state, its cells numbered 1, 2, …; `types` are all names, the medium first."""
+        numbers = {label: types.index(name) for label, name in (self.frame.cell_types or {}).items()}
+        return CellState.from_labels(self.frame.labels, numbers, self.lattice)
 
 
 def parse_window(text: str) -> Window:
-    """`HEIGHTxWIDTH` (the middle) or `HEIGHTxWIDTH+ROW+COLUMN`."""
-    match = re.fullmatch(r"(\d+)x(\d+)(?:\+(\d+)\+(\d+))?", text.strip())
-    if match is None or int(match[1]) * int(match[2]) == 0:
+    """`ROWSxCOLUMNS` (the middle) or `ROWSxCOLUMNS+TOP+LEFT`; in 3D `PLANESxROWSxCOLUMNS[+FIRST+TOP+LEFT]`."""
+    match = re.fullmatch(r"(\d+(?:x\d+){1,2})((?:\+\d+)*)", text.strip())
+    size = tuple(int(part) for part in match[1].split("x")) if match else ()
+    corner = tuple(int(part) for part in match[2].split("+")[1:]) if match else ()
+    if not size or min(size) == 0 or len(corner) not in (0, len(size)):
         raise UserError(
-            f"'{text}' is no part of an image: write ROWSxCOLUMNS or ROWSxCOLUMNS+TOP+LEFT, as 200x300+10+20."
+            f"'{text}' is no part of an image: write ROWSxCOLUMNS or ROWSxCOLUMNS+TOP+LEFT, as 200x300+10+20, and put "
+            "planes before rows in 3D, as 50x200x300."
         )
-    return Window(*(None if part is None else int(part) for part in match.groups()))  # type: ignore[arg-type]
+    return Window(size, corner or None)
 
 
-def prepare(frame: Frame, crop: Window | None, scale: float, border: str, periodic: bool) -> Prepared:
+def prepare(frame: Frame, how: Preparation) -> Prepared:
     """Check one frame, then crop and resample it and take its border cells out."""
     if not frame.labels.any():
         raise UserError("There are no cells in it: correct it or leave it out.")
-    prepared = Prepared(frame, torn=_torn_cells(frame, periodic))
-    labels = frame.labels if crop is None else _cut(frame.labels, crop)
-    if border != "keep":
+    lattice = frame.lattice(how.boundary)
+    if lattice.layout == "rows":
+        frame.labels, lattice = to_skewed(frame.labels, lattice)  # type: ignore[arg-type]
+    prepared = Prepared(frame, lattice, torn=_torn_cells(frame, lattice))
+    labels = frame.labels if how.crop is None else _cut(frame.labels, how.crop)
+    if how.border != "keep":
         kept = _without_border_cells(labels)
         prepared.lost_to_border = _cells(labels) - _cells(kept)
         labels = kept
-    resampled = labels if scale == 1 else _resampled(labels, scale)
+    sizes = _voxel(frame, how.voxel)
+    smallest = min(sizes.sizes) if sizes else 1.0
+    factors = [how.scale * size / smallest for size in sizes.sizes] if sizes else [how.scale] * labels.ndim
+    resampled = labels if set(factors) == {1} else _resampled(labels, factors)
     prepared.lost_to_scale = _cells(labels) - _cells(resampled)
+    if sizes is not None:
+        prepared.resampled = _said(sizes, labels.shape, smallest / how.scale, resampled.shape)
+    elif labels.ndim == 3 and not frame.simulated and frame.voxel is None and how.voxel is None:
+        prepared.resampled = "No file says how large its voxels are: they were taken for cubes, else pass --voxel-size."
     if not resampled.any():
         raise UserError("No cells are left of it after cropping, resampling and border cells: change these options.")
     frame.labels = resampled
+    prepared.lattice = Lattice.of(resampled.shape, lattice.geometry, lattice.boundary)
     return prepared
 
 
-def cut_to_tissue(frames: Sequence[Frame]) -> None:
+def cut_to_tissue(prepared: Sequence[Prepared]) -> None:
     """Cut all frames to one size: that of the largest tissue with a margin, or of the smallest frame."""
-    boxes = [_box(frame.labels) for frame in frames]
-    size = [0, 0]
-    for axis in (0, 1):
+    boxes = [_box(entry.frame.labels) for entry in prepared]
+    size = []
+    for axis in range(len(boxes[0][0])):
         tissue = max(high[axis] - low[axis] + 1 for low, high in boxes)
-        size[axis] = min(tissue + 2 * CROP_MARGIN, *(frame.labels.shape[axis] for frame in frames))
-    for frame, (low, high) in zip(frames, boxes, strict=True):
-        corner = [
-            int(np.clip((low[axis] + high[axis] + 1 - size[axis]) // 2, 0, frame.labels.shape[axis] - size[axis]))
-            for axis in (0, 1)
-        ]
-        frame.labels = _cut(frame.labels, Window(size[0], size[1], corner[0], corner[1]))
+        size.append(min(tissue + 2 * CROP_MARGIN, *(entry.lattice.shape[axis] for entry in prepared)))
+    for entry, (low, high) in zip(prepared, boxes, strict=True):
+        corner = tuple(
+            int(np.clip((first + last + 1 - length) // 2, 0, whole - length))
+            for first, last, length, whole in zip(low, high, size, entry.lattice.shape, strict=True)
+        )
+        entry.cut(Window(tuple(size), corner))
 
 
-def to_state(frame: Frame, types: tuple[str, ...]) -> CellState:
-    """The state of a frame, its cells numbered 1, 2, …; `types` are all names, the medium first."""
-    kinds = frame.kinds or {}
-    return CellState.from_labels(frame.labels, {label: types.index(name) for label, name in kinds.items()})
-
-
-def _torn_cells(frame: Frame, periodic: bool) -> int:
+def _torn_cells(frame: Frame, lattice: Lattice) -> int:
     """Cells in several pieces: a mistake where an image was segmented, but what many simulations really do."""
-    pieces = fragments(CellState.from_labels(frame.labels), periodic, dilated=frame.simulated)
+    pieces = fragments(CellState.from_labels(frame.labels, lattice=lattice), dilated=frame.simulated)
     torn = np.flatnonzero(pieces > 1)
     if torn.size and not frame.simulated:
-        label = np.unique(frame.labels[frame.labels > 0])[torn[0] - 1]
+        label = distinct_labels(frame.labels)[torn[0] - 1]
         others = f" (and {torn.size - 1} more)" if torn.size > 1 else ""
         raise UserError(
             f"Cell {label}{others} is in {pieces[torn[0]]} pieces, but a cell is one: correct the segmentation or "
@@ -106,38 +135,65 @@ def _torn_cells(frame: Frame, periodic: bool) -> int:
     return torn.size
 
 
-def _cut(labels: NDArray[np.int64], window: Window) -> NDArray[np.int64]:
-    height, width = labels.shape
-    row = (height - window.height) // 2 if window.row is None else window.row
-    column = (width - window.width) // 2 if window.column is None else window.column
-    if row < 0 or column < 0 or row + window.height > height or column + window.width > width:
+def _cut(labels: NDArray[np.integer], window: Window) -> NDArray[np.integer]:
+    if len(window.size) != labels.ndim:
         raise UserError(
-            f"It has {height} rows and {width} columns, which do not hold the part that --crop asks for: crop less."
+            f"It has {extent_text(labels.shape)}, but --crop gives {len(window.size)} sizes: give {labels.ndim}."
         )
-    return labels[row : row + window.height, column : column + window.width]
+    corner = window.corner or tuple((whole - part) // 2 for whole, part in zip(labels.shape, window.size, strict=True))
+    parts = tuple(slice(first, first + length) for first, length in zip(corner, window.size, strict=True))
+    if any(part.start < 0 or part.stop > whole for part, whole in zip(parts, labels.shape, strict=True)):
+        raise UserError(
+            f"It has {extent_text(labels.shape)}, which do not hold the part that --crop asks for: crop less."
+        )
+    return labels[parts]
 
 
-def _without_border_cells(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    edge = np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]])
-    return np.where(np.isin(labels, np.unique(edge)), 0, labels)
+def _without_border_cells(labels: NDArray[np.integer]) -> NDArray[np.integer]:
+    edges = [np.take(labels, side, axis=axis).ravel() for axis in range(labels.ndim) for side in (0, -1)]
+    return np.where(np.isin(labels, distinct_labels(np.concatenate(edges))), 0, labels)
 
 
-def _resampled(labels: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+def _voxel(frame: Frame, asked: tuple[float, ...] | None) -> Voxel | None:
+    """Sizes that differ between axes; None where there is nothing to even out."""
+    voxel = frame.voxel
+    if asked is not None:
+        if len(asked) != frame.labels.ndim:
+            raise UserError(
+                f"It has {frame.labels.ndim} axes, but --voxel-size gives {len(asked)} numbers: give one per axis."
+            )
+        voxel = Voxel(asked, voxel.unit if voxel else "")
+    return None if voxel is None or voxel.even else voxel
+
+
+def _said(voxel: Voxel, before: Sequence[int], side: float, after: Sequence[int]) -> str:
+    what, shape = ("Voxels", "cubes") if len(before) == 3 else ("Pixels", "squares")
+    even = Voxel((side,), voxel.unit)
+    return (
+        f"{what} of {voxel} were resampled to {shape} of {even}: {size_text(before)} sites became {size_text(after)}."
+    )
+
+
+def _resampled(labels: NDArray[np.integer], factors: Sequence[float]) -> NDArray[np.integer]:
     """Nearest neighbour: each new site takes the label at its centre."""
-    shape = tuple(max(1, round(length * scale)) for length in labels.shape)
-    check_sites(*shape)
-    rows, columns = (
+    shape = tuple(max(1, round(length * factor)) for length, factor in zip(labels.shape, factors, strict=True))
+    check_sites(shape)
+    places = [
         np.minimum(((np.arange(new) + 0.5) * old / new).astype(np.int64), old - 1)
         for new, old in zip(shape, labels.shape, strict=True)
-    )
-    return labels[np.ix_(rows, columns)]
+    ]
+    return labels[np.ix_(*places)]
 
 
-def _box(labels: NDArray[np.int64]) -> tuple[list[int], list[int]]:
-    """First and last row and column with a cell."""
-    places = np.nonzero(labels)
-    return [int(place.min()) for place in places], [int(place.max()) for place in places]
+def _box(labels: NDArray[np.integer]) -> tuple[list[int], list[int]]:
+    """First and last (plane,) row and column with a cell."""
+    low, high = [], []
+    for axis in range(labels.ndim):
+        taken = np.flatnonzero(labels.any(axis=tuple(other for other in range(labels.ndim) if other != axis)))
+        low.append(int(taken[0]))
+        high.append(int(taken[-1]))
+    return low, high
 
 
-def _cells(labels: NDArray[np.int64]) -> int:
-    return int(np.unique(labels[labels > 0]).size)
+def _cells(labels: NDArray[np.integer]) -> int:
+    return int(distinct_labels(labels).size)

@@ -7,6 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neuralcpm_bridge.importers.cc3d import boundary_word
+from neuralcpm_bridge.lattice import Lattice, to_skewed
+from neuralcpm_bridge.state import CellState
+
 from .making import labels, problems
 
 DML = """<CompuCell3DLatticeData Version="1.0">
@@ -19,10 +23,10 @@ CC3DML = """<CompuCell3D Version="4.8.0"><Potts><Dimensions x="24" y="20" z="1"/
 PERIODIC = "<Boundary_x>Periodic</Boundary_x><Boundary_y>Periodic</Boundary_y>"
 
 
-def vtk(image: np.ndarray, types: dict[int, int], depth: int = 1) -> str:
+def vtk(image: np.ndarray, types: dict[int, int]) -> str:
     """Lattice data as CompuCell3D 4.8 writes them."""
-    kinds = np.vectorize(lambda label: types.get(label, 0))(image)
-    height, width = image.shape
+    of_site = np.vectorize(lambda label: types.get(label, 0))(image)
+    depth, height, width = (1, 1, *image.shape)[-3:]
 
     def block(values: np.ndarray) -> str:
         flat = [str(value) for value in values.ravel()]
@@ -32,16 +36,17 @@ def vtk(image: np.ndarray, types: dict[int, int], depth: int = 1) -> str:
     return (
         "# vtk DataFile Version 5.1\nvtk output\nASCII\nDATASET STRUCTURED_POINTS\n"
         f"DIMENSIONS {width} {height} {depth}\nSPACING 1 1 1\nORIGIN 0 0 0\nPOINT_DATA {count}\nFIELD FieldData 3\n"
-        f"CellType 1 {count} unsigned_char\n{block(kinds)}\nMETADATA\nINFORMATION 0\n\n"
+        f"CellType 1 {count} unsigned_char\n{block(of_site)}\nMETADATA\nINFORMATION 0\n\n"
         f"CellId 1 {count} long\n{block(image)}\nClusterId 1 {count} long\n{block(image)}\n"
     )
 
 
 def pif(image: np.ndarray, types: dict[int, str], clusters: bool = False) -> str:
     lines = ["Include Clusters"] if clusters else []
-    for y, x in np.argwhere(image > 0):
-        label = image[y, x]
-        lines.append(f"{label if clusters else ''} {label} {types[label]} {x} {x} {y} {y} 0 0")
+    deep = image if image.ndim == 3 else image[None]
+    for z, y, x in np.argwhere(deep > 0):
+        label = deep[z, y, x]
+        lines.append(f"{label if clusters else ''} {label} {types[label]} {x} {x} {y} {y} {z} {z}")
     return "\n".join(lines) + "\n"
 
 
@@ -57,12 +62,12 @@ def test_vtk_with_the_files_beside_it(load, tmp_path: Path) -> None:
     (tmp_path / "Simulation" / "Model.xml").write_text(CC3DML.format(boundary=PERIODIC))
     found, _ = load(folder)
     assert found.type_names == ("medium", "A", "B")
-    assert found.boundary == "periodic"
+    assert found.boundary == ("periodic", "periodic")
     assert found.types.tolist() == [[0, 2, 1, 2]] * 2
     assert found.arrays["source"].tolist() == ["Step_9.vtk", "Step_10.vtk"]
     assert (found.ids[1] == np.searchsorted([0, 3, 7, 200], labels(shift=1))).all()
     found, _ = load(folder, "--boundary", "free")
-    assert found.boundary == "free"
+    assert found.boundary == ("free", "free")
 
 
 def test_pif_with_and_without_clusters(load, cli, tmp_path: Path) -> None:
@@ -77,7 +82,7 @@ def test_pif_with_and_without_clusters(load, cli, tmp_path: Path) -> None:
     (tmp_path / "Model.xml").write_text(CC3DML.format(boundary=""))
     found, _ = load(path)
     assert found.type_names == ("medium", "B", "A")
-    assert found.boundary == "free"
+    assert found.boundary == ("free", "free")
     assert found.ids.shape == (1, 20, 24)
 
 
@@ -105,7 +110,7 @@ def test_loose_pieces_in_a_simulation_are_noted_not_refused(load, tmp_path: Path
     [
         ("hello", "no legacy VTK file"),
         (vtk(labels(), {3: 1, 7: 1, 200: 1}).replace("ASCII", "BINARY"), "binary"),
-        (vtk(labels(), {3: 1, 7: 1, 200: 1}, depth=4), "3D"),
+        (vtk(labels(), {3: 1, 7: 1, 200: 1}).replace("24 20 1", "24 20 4"), "480 values for a lattice of 1920 sites"),
         (vtk(labels(), {3: 1, 7: 1, 200: 1}).replace("DIMENSIONS", "SIZES"), "no DIMENSIONS"),
         (vtk(labels(), {3: 1, 7: 1, 200: 1}).replace("24 20 1", "99999999 99999999 1"), "sites are possible"),
         (vtk(labels(), {3: 1, 7: 1, 200: 1}).replace("CellId", "Other"), "no array CellId"),
@@ -125,14 +130,88 @@ def test_bad_files_beside_a_vtk(cli, tmp_path: Path) -> None:
     summary = tmp_path / "StepLDF.dml"
     summary.write_text(DML.format(lattice="Square"))
     assert "Type 5 is not among" in problems(cli, tmp_path / "a.vtk")[0]
-    summary.write_text(DML.format(lattice="Hexagonal"))
-    assert "hexagonal" in problems(cli, tmp_path / "a.vtk")[0]
     summary.write_text(DML.format(lattice="Square").replace("TypeId", "Id"))
     assert "lacks its TypeId" in problems(cli, tmp_path / "a.vtk")[0]
-    summary.unlink()
-    (tmp_path / "m.xml").write_text(CC3DML.format(boundary="<Boundary_x>Periodic</Boundary_x>"))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Periodic", "periodic"),
+        ("\n  \nPeriodic\n", "periodic"),
+        ("periodic", "free"),
+        ("PERIODIC", "free"),
+        (" Periodic", "free"),
+        ("NoFlux", "free"),
+        ("", "free"),
+        (None, "free"),
+    ],
+)
+def test_boundary_words_are_compared_as_cc3d_does(text: str | None, word: str) -> None:
+    assert boundary_word(text) == word
+
+
+def test_boundaries_may_differ_between_axes(load, tmp_path: Path) -> None:
     (tmp_path / "a.vtk").write_text(vtk(labels(), {3: 1, 7: 2, 200: 1}))
-    assert "periodic along one axis only" in problems(cli, tmp_path / "a.vtk")[0]
+    (tmp_path / "m.xml").write_text(CC3DML.format(boundary="<Boundary_x>Periodic</Boundary_x>"))
+    found, _ = load(tmp_path / "a.vtk")
+    assert found.boundary == ("free", "periodic")
+
+
+SOLID = np.stack([labels(), np.roll(labels(), 1, 1), 0 * labels()])
+DEEP = CC3DML.replace('z="1"', 'z="3"')
+
+
+def test_3d_lattices(load, cli, tmp_path: Path) -> None:
+    types = {3: 2, 7: 1, 200: 2}
+    (tmp_path / "a.vtk").write_text(vtk(SOLID, types))
+    (tmp_path / "m.xml").write_text(DEEP.format(boundary="<Boundary_z>Periodic</Boundary_z>"))
+    found, _ = load(tmp_path / "a.vtk")
+    assert found.lattice == Lattice.of((3, 20, 24), "cubic", ("periodic", "free", "free"))
+    assert (found.ids[0] == np.searchsorted([0, 3, 7, 200], SOLID)).all()
+    path = tmp_path / "b.pif"
+    path.write_text(pif(SOLID, {3: "A", 7: "B", 200: "A"}))
+    again, _ = load(path)
+    assert again.lattice == found.lattice
+    assert (again.ids == found.ids).all()
+    (tmp_path / "m.xml").unlink()
+    again, _ = load(path, "--lattice", "3x20x24")
+    assert (again.ids == found.ids).all()
+    assert "z 1 to 1, but the lattice has 1 planes" in problems(cli, path, "--lattice", "20x24")[0]
+
+
+HEXAGONS = "<LatticeType>Hexagonal</LatticeType>"
+
+
+def test_hexagonal_rows_come_out_on_skewed_axes(load, cli, tmp_path: Path) -> None:
+    image = labels()
+    (tmp_path / "a.vtk").write_text(vtk(image, {3: 1, 7: 1, 200: 1}))
+    (tmp_path / "StepLDF.dml").write_text(DML.format(lattice="Hexagonal"))
+    found, _ = load(tmp_path / "a.vtk")
+    rows = CellState.from_labels(image, lattice=Lattice.of(image.shape, "hexagonal", "free", "rows"))
+    ids, lattice = to_skewed(rows.ids, rows.lattice)
+    assert found.lattice == lattice
+    assert (found.ids[0] == ids).all()
+    assert (found[0].contacts(2) == rows.contacts(2)).all()
+    (tmp_path / "StepLDF.dml").unlink()
+    boundary = "<Boundary_x>Periodic</Boundary_x>" + HEXAGONS.lower().replace("latticetype", "LatticeType")
+    (tmp_path / "m.xml").write_text(CC3DML.format(boundary=boundary))
+    found, _ = load(tmp_path / "a.vtk")
+    assert found.lattice == Lattice.of((20, 24), "hexagonal", ("free", "periodic"))
+    (tmp_path / "m.xml").write_text(CC3DML.format(boundary=PERIODIC + HEXAGONS))
+    assert "closes to another ring" in problems(cli, tmp_path / "a.vtk")[0]
+    (tmp_path / "m.xml").write_text(DEEP.format(boundary=HEXAGONS))
+    (tmp_path / "a.vtk").write_text(vtk(SOLID, {3: 1, 7: 1, 200: 1}))
+    assert "hexagonal in 3D" in problems(cli, tmp_path / "a.vtk")[0]
+
+
+def test_lattices_of_two_geometries_are_no_data_set(cli, load, tmp_path: Path) -> None:
+    (tmp_path / "a.vtk").write_text(vtk(labels(), {3: 1, 7: 1, 200: 1}))
+    (tmp_path / "b.vtk").write_text(vtk(SOLID, {3: 1, 7: 1, 200: 1}))
+    (tmp_path / "c.vtk").write_text(vtk(SOLID, {3: 1, 7: 1, 200: 1}))
+    assert "Its lattice is square, but most (2 of 3) are cubic" in problems(cli, tmp_path)[0]
+    found, _ = load(tmp_path, "--skip-bad")
+    assert len(found) == 2
 
 
 @pytest.mark.parametrize(
@@ -142,7 +221,7 @@ def test_bad_files_beside_a_vtk(cli, tmp_path: Path) -> None:
         ("\n1 A 2 3 2 x 0 0\n", "Line 2"),
         ("1 A 2 30 2 3 0 0\n", "covers x 2 to 30"),
         ("1 A 3 2 2 3 0 0\n", "covers x 3 to 2"),
-        ("1 A 2 3 2 3 0 4\n", "3D"),
+        ("1 A 2 3 2 3 0 4\n", "z 0 to 4"),
         ("1 A 2 3 2 3 0 0\n1 B 4 4 2 3 0 0\n", "gives cell 2 the type B, but it had A"),
         ("", "no cells"),
     ],

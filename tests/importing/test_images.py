@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from .making import Image, labels, save_image, tifffile
+from neuralcpm_bridge.lattice import Lattice
+
+from .making import Image, labels, problems, save_image, tifffile
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "microscopy"
 
@@ -20,7 +22,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "microscopy"
 def test_every_depth_of_label_image(name: str, kind: str, load, tmp_path: Path) -> None:
     found, _ = load(save_image(tmp_path / name, labels(), kind))
     assert found.type_names == ("medium", "cell")
-    assert found.boundary == "free"
+    assert found.lattice == Lattice.of((20, 24), "square", "free")
     assert found.types.tolist() == [[0, 1, 1, 1]]
     assert (found.ids[0] == np.searchsorted([0, 3, 7, 200], labels())).all()
     assert found.arrays["source"].tolist() == [name]
@@ -36,21 +38,40 @@ def test_palette_images_keep_their_numbers(load, tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*photometric.*:DeprecationWarning")  # a stack of three is stored as RGB
 @pytest.mark.parametrize("options", [{}, {"imagej": True}, {"compression": "zlib"}, {"photometric": "minisblack"}])
-def test_stacks_are_many_snapshots(options: dict, load, tmp_path: Path) -> None:
+def test_stacks_without_names_are_what_the_user_says(options: dict, cli, load, tmp_path: Path) -> None:
     stack = np.stack([labels(), labels(shift=1), labels(shift=2)]).astype(np.uint16)
-    tifffile.imwrite(tmp_path / "stack.tif", stack, **options)
-    found, _ = load(tmp_path / "stack.tif")
-    assert len(found) == 3
+    path = tmp_path / "stack.tif"
+    tifffile.imwrite(path, stack, **options)
+    sentence = problems(cli, path)[0]
+    assert "has 3 planes and does not say whether they are depth or time" in sentence
+    assert "--stack volume" in sentence
+    found, _ = load(path, "--stack", "frames")
     assert found.arrays["source"].tolist() == ["stack.tif [0]", "stack.tif [1]", "stack.tif [2]"]
     assert (found.ids[2] > 0).sum() == (stack[2] > 0).sum()
+    found, said = load(path, "--stack", "volume")
+    assert found.lattice == Lattice.of(stack.shape, "cubic", "free")
+    assert (found.ids[0] == np.searchsorted([0, 3, 7, 200], stack)).all()
+    assert "taken for cubes" in said
+
+
+@pytest.mark.parametrize("options", [{"imagej": True}, {"ome": True}, {}])
+def test_frames_that_are_named_are_snapshots(options: dict, load, tmp_path: Path) -> None:
+    stack = np.stack([labels(), labels(shift=1), labels(shift=2)]).astype(np.uint16)
+    tifffile.imwrite(tmp_path / "a.tif", stack, metadata={"axes": "TYX"}, photometric="minisblack", **options)
+    found, _ = load(tmp_path / "a.tif")
+    assert len(found) == 3
+    found, _ = load(tmp_path / "a.tif", "--stack", "volume")  # microscopes are known to call depth time
+    assert found.lattice.shape == stack.shape
 
 
 def test_lzw_is_read_too(load, tmp_path: Path) -> None:
     pages = [Image.fromarray(labels(shift=shift).astype(np.uint16)) for shift in (0, 1)]
     pages[0].save(tmp_path / "a.tif", compression="tiff_lzw", save_all=True, append_images=pages[1:])
-    found, _ = load(tmp_path / "a.tif")
+    found, _ = load(tmp_path / "a.tif", "--stack", "frames")
     assert (found.ids > 0).sum(axis=(1, 2)).tolist() == [(labels() > 0).sum()] * 2
     assert (found.ids[0] != found.ids[1]).any()
+    found, _ = load(tmp_path / "a.tif", "--stack", "volume")
+    assert (found.ids[0] > 0).sum() == 2 * (labels() > 0).sum()
 
 
 def test_types_from_a_table(load, tmp_path: Path) -> None:
@@ -74,7 +95,8 @@ def test_types_from_a_second_channel(channels: str, load, tmp_path: Path) -> Non
         tifffile.imwrite(path, np.stack([both, both]), imagej=True, metadata={"axes": "TCYX"})
     else:
         tifffile.imwrite(path, np.moveaxis(both, 0, -1), planarconfig="contig", photometric="minisblack")
-    found, _ = load(path, "--type-channel", "--type-names", "round, long")
+    asked = ("--stack", "frames") if channels == "pages" else ()
+    found, _ = load(path, "--type-channel", "--type-names", "round, long", *asked)
     assert found.type_names == ("medium", "round", "long")
     assert found.types.tolist() == [[0, 2, 1, 2]] * (1 if channels == "samples" else 2)
 

@@ -47,8 +47,8 @@ def test_cells_are_laid_out_node_by_node(
     [frame] = read_xml(path)
     first = 0 if boundary == "periodic" else 1
     np.testing.assert_array_equal(np.where(frame.labels > 0, frame.labels - first, 0), state.ids)
-    assert frame.boundary == boundary
-    assert frame.kinds == {int(cell) + first: " AB"[state.types[cell]] for cell in state.cells}
+    assert frame.boundary == (boundary, boundary)
+    assert frame.cell_types == {int(cell) + first: " AB"[state.types[cell]] for cell in state.cells}
 
 
 def test_a_free_border_is_a_frozen_medium_without_contacts(free_sorting: Artifact, tmp_path: Path) -> None:

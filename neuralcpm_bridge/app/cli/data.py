@@ -12,6 +12,7 @@ import numpy as np
 import typer
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import boundary_text
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
 data_app = typer.Typer(name="data", help="Make, import and look at data sets.", no_args_is_help=True)
@@ -36,6 +37,11 @@ class Boundary(str, Enum):
     periodic = "periodic"
 
 
+class Stack(str, Enum):
+    volume = "volume"
+    frames = "frames"
+
+
 @data_app.command("import")
 def import_(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.", show_default=False)],
@@ -56,29 +62,38 @@ def import_(
     crop: Annotated[
         str,
         typer.Option(
-            metavar="ROWSxCOLS[+TOP+LEFT]", help="Keep this part of each image (no TOP and LEFT: its middle)."
+            metavar="ROWSxCOLS[+TOP+LEFT]",
+            help="Keep this part of each image (no TOP and LEFT: its middle); in 3D with planes before rows.",
         ),
     ] = "",
-    scale: Annotated[float, typer.Option(help="Resample to the nearest neighbour; 0.5 halves both sides.")] = 1.0,
+    scale: Annotated[float, typer.Option(help="Resample to the nearest neighbour; 0.5 halves all sides.")] = 1.0,
     border: Annotated[
         Border, typer.Option(help="Cells at the border: keep, drop, or drop and crop to the tissue.")
     ] = Border.keep,
     boundary: Annotated[
         Boundary | None, typer.Option(help="Boundary of the lattice; else as the files say, else free.")
     ] = None,
-    lattice: Annotated[str, typer.Option(metavar="ROWSxCOLS", help="Size of the lattice of PIF files.")] = "",
+    lattice: Annotated[
+        str, typer.Option(metavar="ROWSxCOLS", help="Size of the lattice of PIF files; in 3D PLANESxROWSxCOLS.")
+    ] = "",
+    stack: Annotated[
+        Stack | None, typer.Option(help="Many planes in a file that does not name them: one 3D lattice, or snapshots.")
+    ] = None,
+    voxel_size: Annotated[
+        str, typer.Option(metavar="Z,Y,X", help="Sides of a voxel, where the file has no or wrong ones.")
+    ] = "",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave files with problems out.")] = False,
 ) -> None:
-    """Make a data set of label images (TIFF, PNG), CompuCell3D VTK or PIF, Morpheus TIFF or XML.
+    """Make a data set of label images and 3D stacks (TIFF, PNG), CompuCell3D VTK or PIF, Morpheus TIFF or XML.
 
-    All problems are listed, file by file; a contact sheet of what was understood is written beside the data set.
+    Voxels that are no cubes are resampled. All problems are listed, file by file; a contact sheet of what was
+    understood is written beside the data set.
     """
     from neuralcpm_bridge.importers import ImportOptions, import_files, parse_window
     from neuralcpm_bridge.pictures import save_png
 
     if not 0 < scale <= 100:
-        raise UserError(f"--scale is {scale:g}, but a factor above 0 and up to 100 is needed: 0.5 halves both sides.")
-    size = parse_window(lattice) if lattice else None
+        raise UserError(f"--scale is {scale:g}, but a factor above 0 and up to 100 is needed: 0.5 halves all sides.")
     options = ImportOptions(
         type_table=types,
         type_channel=type_channel,
@@ -88,7 +103,9 @@ def import_(
         scale=scale,
         border=border.value,
         boundary=boundary.value if boundary else None,
-        lattice=(size.height, size.width) if size else None,
+        lattice=parse_window(lattice).size if lattice else None,
+        stack=stack.value if stack else None,
+        voxel=_voxel_size(voxel_size) if voxel_size else None,
     )
     _check_output(output)
     sheet = output.with_suffix(".png")
@@ -122,14 +139,13 @@ def info(
 
     snapshots = load_snapshots(file)
     chosen = _evenly(len(snapshots), MEASURED)
-    measures = summary(
-        Snapshots(snapshots.ids[chosen], snapshots.types[chosen], snapshots.type_names, snapshots.boundary)
-    )
+    measures = summary(snapshots.chosen(chosen))
     volumes = np.concatenate([state.volumes[state.cells] for state in snapshots])
     facts = {
         "states": len(snapshots),
-        "lattice": list(snapshots.ids.shape[1:]),
-        "boundary": snapshots.boundary,
+        "lattice": list(snapshots.lattice.shape),
+        "geometry": snapshots.lattice.geometry.name,
+        "boundary": snapshots.boundary[0] if len(set(snapshots.boundary)) == 1 else list(snapshots.boundary),
         "types": list(_names(snapshots)),
         "volume_range": [int(volumes.min()), int(volumes.max())] if volumes.size else None,
         "measured_states": measures.pop("states"),
@@ -155,6 +171,16 @@ def _marks(texts: list[str]) -> dict[str, str]:
             raise UserError(f"--type {text} says no type and mark: write --type NAME=MARK, as --type A=_red.")
         marks[name] = mark
     return marks
+
+
+def _voxel_size(text: str) -> tuple[float, ...]:
+    try:
+        sizes = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        sizes = ()
+    if len(sizes) not in (2, 3) or not all(0 < size < float("inf") for size in sizes):
+        raise UserError(f"--voxel-size is {text!r}, but positive numbers are needed: write Z,Y,X, as 2,0.5,0.5.")
+    return sizes
 
 
 def _check_output(output: Path) -> None:
@@ -185,10 +211,11 @@ def _sheet(snapshots: Snapshots, name: str) -> Any:
 
 
 def _in_short(snapshots: Snapshots) -> str:
-    height, width = snapshots.ids.shape[1:]
+    size = "×".join(map(str, snapshots.lattice.shape))
+    lattice = f"{size} {snapshots.lattice.geometry.name}" if snapshots.lattice.geometry.name == "hexagonal" else size
     states = "1 state" if len(snapshots) == 1 else f"{len(snapshots)} states"
     cells = sum(len(state.cells) for state in snapshots) / len(snapshots)
-    return f"{states} of {height}×{width}, {cells:.4g} cells each, types {', '.join(_names(snapshots)[1:])}"
+    return f"{states} of {lattice}, {cells:.4g} cells each, types {', '.join(_names(snapshots)[1:])}"
 
 
 def _print_info(name: str, facts: dict[str, Any]) -> None:
@@ -197,10 +224,10 @@ def _print_info(name: str, facts: dict[str, Any]) -> None:
 
     types, contacts = facts["types"], facts["contact_length"]
     overview = Table(show_header=False, title=name, title_justify="left")
-    height, width = facts["lattice"]
+    boundary = facts["boundary"] if isinstance(facts["boundary"], str) else boundary_text(facts["boundary"])
     rows = {
         "states": f"{facts['states']:,}",
-        "lattice": f"{height}×{width}, {facts['boundary']}",
+        "lattice": f"{'×'.join(map(str, facts['lattice']))} {facts['geometry']}, {boundary}",
         "cells per state": f"{facts['cells']:.4g}",
         "volume": "–"
         if not facts["volume_range"]
@@ -216,9 +243,9 @@ def _print_info(name: str, facts: dict[str, Any]) -> None:
     by_type = Table()
     for column in ("type", "aspect ratio", "clusters", *(f"contact with {name}" for name in types)):
         by_type.add_column(column, overflow="fold")
-    for number, kind in enumerate(types[1:], 1):
+    for number, name in enumerate(types[1:], 1):
         columns = [_number(facts["aspect_ratio"][number]), _number(facts["clusters"][number])]
-        by_type.add_row(kind, *columns, *(_number(length) for length in contacts[number]))
+        by_type.add_row(name, *columns, *(_number(length) for length in contacts[number]))
     console = Console()
     console.print(overview)
     console.print(by_type)
