@@ -21,7 +21,7 @@ from neuralcpm_bridge.initial import initial_state
 STEPS = 200
 
 
-def measure(artifact: Artifact, lattice: tuple[int, int] = (100, 100), cells: int = 50) -> dict[str, float]:
+def measure(artifact: Artifact, lattice: tuple[int, ...] = (100, 100), cells: int = 50) -> dict[str, float]:
     """`mcs_per_second` of the same tissue as benchmarks/cc3d_speed.py."""
     state = initial_state(artifact, "blob", seed=0, cells=cells, lattice=lattice)
     with tempfile.TemporaryDirectory(prefix="neuralcpm-speed-") as name:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from neuralcpm_bridge.importers.frames import Frame
 from neuralcpm_bridge.importers.morpheus import read_tiff
-from neuralcpm_bridge.lattice import Lattice
+from neuralcpm_bridge.lattice import GEOMETRIES
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import NO_CELL, CellState
 
@@ -26,13 +26,14 @@ PLAIN = {"symbol-ref", "exclude-medium"}
 def read_snapshots(folder: Path, model: ModelFile) -> Snapshots | None:
     """The snapshots of a run, with cells numbered as the model's state was; None if it wrote none."""
     plotter = next((found for found in model.root.all("Analysis/TiffPlotter") if _shows_cells(found)), None)
-    frames = [frame for path in _images(folder, plotter) for frame in read_tiff(path)] if plotter else []
-    if plotter is None or not frames:
+    if plotter is None or model.lattice_class not in GEOMETRIES:
+        return None
+    frames = [frame for path in _images(folder, plotter) for frame in read_tiff(path)]
+    if not frames:
         return None
     names = tuple(entry.name for entry in model.cell_types)
     extra_media = max(sum(entry.is_medium for entry in model.types) - 1, 0)
-    lattice = model.lattice
-    states = [_state(frame, names, extra_media, lattice) for frame in frames]
+    states = [_state(frame, names, extra_media) for frame in frames]
     step = _interval(plotter, model)
     arrays: dict[str, NDArray[np.float64]] = {}
     if step is not None:
@@ -59,14 +60,14 @@ def _images(folder: Path, plotter: Element) -> list[Path]:
     return sorted(path for pattern in (f"{stem}.tif", f"{stem}_*.tif") for path in folder.glob(pattern))
 
 
-def _state(frame: Frame, names: tuple[str, ...], extra_media: int, lattice: Lattice) -> CellState:
+def _state(frame: Frame, names: tuple[str, ...], extra_media: int) -> CellState:
     """Ids as in the file, less the media that Morpheus numbers before the cells."""
     labels = np.where(frame.labels > 0, frame.labels - extra_media, 0)
     types = np.full(int(labels.max(initial=0)) + 1, NO_CELL, dtype=np.int32)
     types[0] = 0
     for label, name in (frame.cell_types or {}).items():
         types[label - extra_media] = names.index(name) + 1
-    return CellState(labels.astype(np.int32), types, lattice)
+    return CellState(labels.astype(np.int32), types, frame.lattice())
 
 
 def _interval(plotter: Element, model: ModelFile) -> float | None:

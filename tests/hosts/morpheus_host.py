@@ -81,10 +81,15 @@ def doubles(values: object) -> torch.Tensor:
 
 
 def analytic_model(
-    path: Path, *terms: Term, geometry: str = "square", boundary: str | Sequence[str] = "periodic", weight: float = 1.0
+    path: Path,
+    *terms: Term,
+    types: tuple[str, ...] = TYPES,
+    geometry: str = "square",
+    boundary: str | Sequence[str] = "periodic",
+    weight: float = 1.0,
 ) -> Artifact:
     lattice = LatticeEntry.of(geometry, boundary)
-    return export(Hamiltonian(TYPES, Symbolic(*terms, weight=weight), lattice=lattice), path)
+    return export(Hamiltonian(types, Symbolic(*terms, weight=weight), lattice=lattice), path)
 
 
 def sorting_model(

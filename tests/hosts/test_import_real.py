@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from neuralcpm_bridge.importers import ImportOptions, import_files
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.snapshots import Snapshots
 
 MORPHEUS = os.environ.get("NEURALCPM_MORPHEUS")
@@ -17,9 +18,8 @@ CC3D = os.environ.get("NEURALCPM_CC3D_PYTHON")
 
 MORPHEUS_MODEL = """<MorpheusModel version="4">
   <Description><Title>import</Title><Details/></Description><Global/>
-  <Space><Lattice class="square"><Size symbol="size" value="60, 50, 0"/><BoundaryConditions>
-    <Condition boundary="x" type="periodic"/><Condition boundary="y" type="periodic"/></BoundaryConditions>
-    <Neighborhood><Order>2</Order></Neighborhood></Lattice><SpaceSymbol symbol="space"/></Space>
+  <Space><Lattice class="{lattice}"><Size symbol="size" value="{size}"/><BoundaryConditions>{conditions}
+    </BoundaryConditions><Neighborhood><Order>2</Order></Neighborhood></Lattice><SpaceSymbol symbol="space"/></Space>
   <Time><StartTime value="0"/><StopTime value="20"/><SaveInterval value="20"/><RandomSeed value="1"/>
     <TimeSymbol symbol="time"/></Time>
   <CellTypes><CellType class="biological" name="ct1"><VolumeConstraint target="80" strength="1"/></CellType>
@@ -31,7 +31,7 @@ MORPHEUS_MODEL = """<MorpheusModel version="4">
   <CellPopulations><Population type="ct1" size="0"><InitCellObjects mode="distance">
       <Arrangement displacements="12, 12, 1" repetitions="3, 2, 1"><Sphere center="10,10,0" radius="5"/></Arrangement>
     </InitCellObjects></Population>
-    <Population type="ct2" size="0"><Cell id="50"><Nodes>58 40 0;59 40 0;60 40 0;58 41 0</Nodes></Cell></Population>
+    <Population type="ct2" size="0"><Cell id="50"><Nodes>{nodes}</Nodes></Cell></Population>
   </CellPopulations>
   <Analysis><TiffPlotter time-step="20" format="16bit" compression="{lzw}" timelapse="true" OME-header="false">
     <Channel symbol-ref="cell.id"/><Channel symbol-ref="cell.type"/></TiffPlotter></Analysis>
@@ -59,12 +59,36 @@ def imported(*paths: Path) -> Snapshots:
     return found.snapshots
 
 
+OUTSIDE = '<CellType class="medium" name="outside"/>'
+
+
 @pytest.mark.skipif(MORPHEUS is None, reason="NEURALCPM_MORPHEUS is not set")
-@pytest.mark.parametrize("medium", ['<CellType class="medium" name="outside"/>', ""])
-@pytest.mark.parametrize("lzw", ["true", "false"])
-def test_morpheus_images_equal_its_checkpoints(medium: str, lzw: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lattice", "medium", "lzw"),
+    [
+        (Lattice.of((50, 60)), OUTSIDE, "true"),
+        (Lattice.of((50, 60)), "", "false"),
+        (Lattice.of((50, 60), "square", ("free", "periodic")), OUTSIDE, "false"),
+        (Lattice.of((50, 60), "hexagonal"), OUTSIDE, "true"),
+        (Lattice.of((50, 60), "hexagonal", ("periodic", "free")), "", "false"),
+        (Lattice.of((12, 50, 60), "cubic"), OUTSIDE, "false"),
+        (Lattice.of((12, 50, 60), "cubic", ("free", "periodic", "periodic")), "", "true"),
+    ],
+)
+def test_morpheus_images_equal_its_checkpoints(lattice: Lattice, medium: str, lzw: str, tmp_path: Path) -> None:
     model, out = tmp_path / "model.xml", tmp_path / "out"
-    model.write_text(MORPHEUS_MODEL.format(medium=medium, lzw=lzw))
+    text = MORPHEUS_MODEL.format(
+        lattice=lattice.geometry.name,
+        size=", ".join(str(size) for size in [*lattice.shape[::-1], 0][:3]),
+        conditions="".join(
+            f'<Condition boundary="{axis}" type="{"periodic" if wraps else "noflux"}"/>'
+            for axis, wraps in zip("xyz", lattice.periodic[::-1], strict=False)
+        ),
+        nodes="58 40 0;59 40 0;59 41 0;58 41 0" if not lattice.periodic[-1] else "58 40 0;59 40 0;60 40 0;58 41 0",
+        medium=medium,
+        lzw=lzw,
+    )
+    model.write_text(text)
     out.mkdir()
     command = [str(MORPHEUS), "--no-gnuplot", "--outdir", str(out), "-f", str(model)]
     said = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)
@@ -72,7 +96,7 @@ def test_morpheus_images_equal_its_checkpoints(medium: str, lzw: str, tmp_path: 
     images, checkpoint = imported(out), imported(*out.glob("*.xml.gz"))
     assert len(images) == 2
     assert images.type_names == checkpoint.type_names == ("medium", "ct1", "ct2")
-    assert images.boundary == checkpoint.boundary == "periodic"
+    assert images.lattice == checkpoint.lattice == lattice
     assert (images.ids[-1] == checkpoint.ids[0]).all()
     assert (images.types[-1] == checkpoint.types[0]).all()
     assert images.types[0].tolist() == [0, *[1] * 6, 2]
@@ -98,7 +122,7 @@ def test_cc3d_begins_with_the_pif_it_was_given(tmp_path: Path) -> None:
     steps, start = imported(out / "LatticeData"), imported(pif)
     assert len(steps) >= 2
     assert steps.type_names == start.type_names == ("medium", "B", "A")
-    assert steps.boundary == start.boundary == "periodic"
+    assert steps.lattice == start.lattice == Lattice.of((30, 40))
     assert (steps.ids[0] == start.ids[0]).all()
     assert (steps.types[0] == start.types[0]).all()
     assert np.unique(steps.ids[-1]).tolist() == [0, 1, 2, 3]
