@@ -42,7 +42,8 @@ class Recording:
     times: list[int] = field(default_factory=list)
     states: list[list[CellState]] = field(default_factory=list)
     energies: list[list[Energy]] = field(default_factory=list)
-    frames: list[tuple[int, CellState]] = field(default_factory=list)
+    frames: list[Image.Image] = field(default_factory=list)
+    """Drawn at once: sixty states of a large 3D lattice would fill the memory."""
 
     def add(self, mcs: int, states: list[CellState], energies: list[Energy]) -> None:
         self.times.append(mcs)
@@ -52,13 +53,14 @@ class Recording:
     def follow(self, chains: Chains, mcs: int, snapshots: int, frames: int) -> Iterator[int]:
         """Run chains to `mcs`, recording them on the way; yields the steps done, often enough to show progress."""
         from .embedded import evenly_spaced, run
+        from .pictures import frame
 
         kept, shown = set(evenly_spaced(mcs, snapshots)), set(evenly_spaced(mcs, frames) if frames else [])
         for done, states in run(chains, mcs, snapshots, frames):
             if states is not None and done in kept:
                 self.add(done, states, chains.energies())
             if states is not None and done in shown:
-                self.frames.append((done, states[0]))
+                self.frames.append(frame(states[0], f"{done:,} MCS", self.type_names))
             yield done
 
     @property
@@ -108,7 +110,7 @@ class Recording:
 
     def save(self, folder: Path, provenance: dict[str, Any]) -> list[Path]:
         """Write everything; the files, the data set first: where a picture fails, the run is not lost."""
-        from .pictures import save_gif, save_png, strip
+        from .pictures import save_animation, save_png, strip
 
         written = [folder / SNAPSHOTS_FILE, folder / MEASURES_FILE, folder / CHART_FILE, folder / STRIP_FILE]
         self.snapshots(provenance).save(written[0])
@@ -120,8 +122,7 @@ class Recording:
         first = [self.states[k][0] for k in chosen]
         save_png(strip(first, captions, type_names=self.type_names), written[3])
         if self.frames:
-            captions = [f"{mcs:,} MCS" for mcs, _ in self.frames]
-            save_gif([state for _, state in self.frames], folder / ANIMATION_FILE, captions, self.type_names)
+            save_animation(self.frames, folder / ANIMATION_FILE)
             written.append(folder / ANIMATION_FILE)
         return written
 

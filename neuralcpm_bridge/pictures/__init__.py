@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from .charts import Line, line_chart
 from .drawing import png_bytes, save_png, type_colour
-from .states import contact_sheet, save_gif, state_image, strip, tile
+from .states import contact_sheet, frame, save_animation, save_gif, state_image, strip, tile
 
 __all__ = [
     "Line",
     "contact_sheet",
+    "frame",
     "line_chart",
     "png_bytes",
+    "save_animation",
     "save_gif",
     "save_png",
     "state_image",

@@ -20,8 +20,11 @@ from .solids import solid_image
 GAP = 14
 CAPTION = 13
 TITLE = 19
-GIF_COLOURS = {2: 64, 3: 192}
-"""By dimension: shading takes many."""
+GIF_COLOURS = 128
+"""Plane states need half of them; shading takes many."""
+
+FRAME = 400
+"""Side of a plane state in an animation, in pixels."""
 
 PANELS = 1.5
 """Times the side of a plane state that a 3D one gets: it has four panels."""
@@ -108,23 +111,30 @@ def save_gif(
     path: str | Path,
     captions: Sequence[str] = (),
     type_names: Sequence[str] = (),
-    side: int = 400,
+    side: int = FRAME,
     frames_per_second: float = 10,
 ) -> None:
-    """An animation that repeats for ever and rests a second on its last frame."""
-    if not states:
-        raise UserError("An animation of no states was asked for: give at least one state.")
+    """An animation of states, see `save_animation`."""
     texts = [*captions, *[""] * (len(states) - len(captions))]
     padding = " " if any(captions) else ""  # frames of one animation have one size
-    drawn = [
-        contact_sheet([state], [text or padding], 1, type_names=type_names, side=side)
-        for state, text in zip(states, texts, strict=True)
-    ]
+    drawn = [frame(state, text or padding, type_names, side) for state, text in zip(states, texts, strict=True)]
+    save_animation(drawn, path, frames_per_second)
+
+
+def frame(state: CellState, caption: str = "", type_names: Sequence[str] = (), side: int = FRAME) -> Image.Image:
+    """One frame of an animation."""
+    return contact_sheet([state], [caption], 1, type_names=type_names, side=side)
+
+
+def save_animation(drawn: Sequence[Image.Image], path: str | Path, frames_per_second: float = 10) -> None:
+    """Frames of one size as a GIF that repeats for ever and rests a second on its last frame."""
+    if not drawn:
+        raise UserError("An animation of no states was asked for: give at least one state.")
     both_ends = Image.new("RGB", (drawn[0].width, 2 * drawn[0].height))
     both_ends.paste(drawn[0], (0, 0))
     both_ends.paste(drawn[-1], (0, drawn[0].height))
-    palette = both_ends.quantize(GIF_COLOURS[states[0].lattice.dimension])
-    frames = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in drawn]
+    palette = both_ends.quantize(GIF_COLOURS)
+    frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in drawn]
     pause = round(1000 / frames_per_second)
     durations = [pause] * (len(frames) - 1) + [max(pause, 1000)]
     with writing(path) as temporary:

@@ -10,7 +10,8 @@ import typer
 
 from neuralcpm_bridge.errors import UserError
 
-from .model import Model
+from .options import Model
+from .progress import progress
 
 if TYPE_CHECKING:
     from neuralcpm_bridge.artifact import Artifact
@@ -23,12 +24,7 @@ class Layout(str, Enum):
     scatter = "scatter"
 
 
-class Neighbourhood(str, Enum):
-    moore = "moore"
-    von_neumann = "von_neumann"
-
-
-class Term(str, Enum):
+class Part(str, Enum):
     full = "full"
     neural = "neural"
     symbolic = "symbolic"
@@ -43,7 +39,7 @@ def simulate(
         str | None, typer.Option(metavar="FILE.npz[:k]", help="State to start from: the k-th of a data set.")
     ] = None,
     init: Annotated[Layout | None, typer.Option(help="Layout to start from instead.")] = None,
-    mcs: Annotated[int, typer.Option(min=0, help="Monte Carlo steps of height·width attempts.")] = 1000,
+    mcs: Annotated[int, typer.Option(min=0, help="Monte Carlo steps of as many attempts as sites.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Seed; replicate i draws from the stream seed + i.")] = 0,
     temperature: Annotated[
         float | None, typer.Option(min=0.0, help="Temperature.", show_default="that of training")
@@ -59,15 +55,21 @@ def simulate(
     frames: Annotated[
         int, typer.Option(min=0, help="Frames of the animation of the first replicate; 0: no animation.")
     ] = 60,
-    neighbourhood: Annotated[Neighbourhood, typer.Option(help="Where copies come from.")] = Neighbourhood.moore,
+    neighbourhood: Annotated[
+        str,
+        typer.Option(
+            metavar="moore|von_neumann|ORDER", help="Where copies come from: all around, nearest, or up to an order."
+        ),
+    ] = "moore",
     boundary_only: Annotated[
         bool, typer.Option("--boundary-only", help="Skip attempts within one cell, counting them as time.")
     ] = False,
     cells: Annotated[int | None, typer.Option(min=1, help="Cells of --init.", show_default="as in training")] = None,
     lattice: Annotated[
-        str | None, typer.Option(metavar="HxW", help="Lattice of --init.", show_default="as in training")
+        str | None,
+        typer.Option(metavar="HxW", help="Lattice of --init, in 3D DxHxW.", show_default="as in training"),
     ] = None,
-    term: Annotated[Term, typer.Option(help="The part of the energy to run with.")] = Term.full,
+    part: Annotated[Part, typer.Option("--term", help="The part of the energy to run with.")] = Part.full,
 ) -> None:
     """Run a model: Metropolis dynamics from a state or a layout.
 
@@ -86,21 +88,22 @@ def simulate(
 
     artifact = load_artifact(model)
     meta = artifact.metadata
-    starts = _starts(artifact, state, init, seed, replicates, cells, _shape(lattice))
+    shape = None if lattice is None else _shape(lattice, meta.geometry.dimension)
+    starts = _starts(artifact, state, init, seed, replicates, cells, shape)
     dynamics = Dynamics(
         temperature=meta.temperature if temperature is None else temperature,
         seed=seed,
-        neighbourhood=neighbourhood.value,
+        neighbourhood=int(neighbourhood) if neighbourhood.isdigit() else neighbourhood,  # type: ignore[arg-type]
         boundary_only=boundary_only,
-        term=term.value,
+        part=part.value,
         forbid_extinction=meta.extinction,
     )
     running = open_chains(artifact, starts, dynamics, threads or usable_cores())
     console = Console(stderr=True)
     if not artifact.engine_serves:
         console.print(f"The engine does not cover {meta.architecture}: running on {running.name}.")
-    recording = Recording(meta.types, meta.boundary)
-    interrupted = _watch(running, recording, mcs, snapshots, frames, console)
+    recording = Recording(meta.types)
+    interrupted = _watch(running, recording, mcs, snapshots, frames)
     written = recording.save(
         output,
         {
@@ -131,7 +134,7 @@ def _starts(
     seed: int,
     chains: int,
     cells: int | None,
-    lattice: tuple[int, int] | None,
+    lattice: tuple[int, ...] | None,
 ) -> list[CellState]:
     """One state per chain; a layout is drawn anew for each."""
     if (state is None) == (init is None):
@@ -152,34 +155,23 @@ def _starts(
     ]
 
 
-def _shape(lattice: str | None) -> tuple[int, int] | None:
-    if lattice is None:
-        return None
-    height, cross, width = lattice.lower().replace("×", "x").partition("x")
-    if not cross:
-        width = height
-    if not (height.isdigit() and width.isdigit() and int(height) > 0 and int(width) > 0):
-        raise UserError(f"The lattice {lattice!r} was not understood: write height and width, as in --lattice 100x150.")
-    return int(height), int(width)
+def _shape(text: str, dimension: int) -> tuple[int, ...]:
+    """`100x150`, `40x50x60`, or one number for all sides."""
+    sides = text.lower().replace("×", "x").split("x")
+    if not all(side.isdigit() and int(side) > 0 for side in sides) or len(sides) not in (1, dimension):
+        wanted = (
+            "height and width, as in --lattice 100x150" if dimension == 2 else "depth, height and width, as 40x50x60"
+        )
+        raise UserError(f"The lattice {text!r} was not understood: write {wanted}.")
+    return tuple(int(side) for side in sides) * (dimension if len(sides) == 1 else 1)
 
 
-def _watch(running: Any, recording: Recording, mcs: int, snapshots: int, frames: int, console: Any) -> bool:
+def _watch(running: Any, recording: Recording, mcs: int, snapshots: int, frames: int) -> bool:
     """Run to the end or to Ctrl-C (then true), behind a progress bar; what was recorded is kept either way."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("MCS"))
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress:
-        bar = progress.add_task("simulate", total=mcs)
+    with progress("simulate", mcs, unit="MCS", keep=True) as bar:
         try:
             for done in recording.follow(running, mcs, snapshots, frames):
-                progress.update(bar, completed=done)
+                bar(done, mcs)
         except KeyboardInterrupt:
             if not recording.times:
                 raise
