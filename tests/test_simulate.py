@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.snapshots import load_snapshots
+
+from .cc3d.models import analytic_model
 
 HOW = ("--init", "blob", "--cells", 5, "--lattice", "36x40", "--mcs", 8, "--seed", 4, "--snapshots", 4)
 
@@ -75,6 +78,47 @@ def test_nothing_moves_in_no_time(models: dict[str, Path], cli, tmp_path: Path) 
     code, _, err = cli("simulate", models["mnist-cellsort"], *HOW[:6], "--mcs", 0, "-o", tmp_path)
     assert code == 0, err
     assert len(rows_of(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(("geometry", "size"), [("hexagonal", "24x26"), ("cubic", "12x13x14"), ("cubic", "12")])
+def test_every_lattice_is_simulated_measured_and_drawn(geometry: str, size: str, cli, tmp_path: Path) -> None:
+    model = analytic_model(tmp_path / "m.onnx", geometry, "free", terms=("contact", "volume"), volume=40).path
+    how = ("--init", "blob", "--cells", 6, "--lattice", size, "--mcs", 4, "--snapshots", 2, "--frames", 2)
+    code, _, err = cli("simulate", model, *how, "-o", tmp_path / "out")
+    assert code == 0, err
+    found = load_snapshots(tmp_path / "out" / "snapshots.npz")
+    shape = tuple(int(side) for side in size.split("x"))
+    assert found.lattice == Lattice.of(shape if len(shape) > 1 else shape * 3, geometry, "free")
+    assert len(found) == 3
+    assert (found.ids[0] != found.ids[-1]).any()
+    rows = rows_of(tmp_path / "out")
+    assert all(float(row["aspect_ratio_A"]) >= 1 for row in rows)
+    with Image.open(tmp_path / "out" / "animation.gif") as animation:
+        assert animation.n_frames == 3
+    with Image.open(tmp_path / "out" / "strip.png") as strip:
+        assert strip.width > 600
+
+
+def test_copies_may_come_from_any_order(models: dict[str, Path], cli, refused, tmp_path: Path) -> None:
+    ends = []
+    for word in ("moore", "2", "von_neumann", "1", "4"):
+        folder = tmp_path / word
+        code, _, err = cli(
+            "simulate", models["mnist-cellsort"], *HOW, "--frames", 0, "--neighbourhood", word, "-o", folder
+        )
+        assert code == 0, err
+        ends.append(load_snapshots(folder / "snapshots.npz").ids[-1].tobytes())
+    assert ends[0] == ends[1]
+    assert ends[2] == ends[3]
+    assert len(set(ends)) == 3
+    for word in ("neumann", "99"):
+        refused("simulate", models["mnist-cellsort"], *HOW, "--neighbourhood", word, "-o", tmp_path / "no")
+
+
+@pytest.mark.parametrize("size", ["", "0x9", "9x", "9x9x9", "axb"])
+def test_lattices_that_are_not_understood(size: str, models: dict[str, Path], refused, tmp_path: Path) -> None:
+    how = ("--init", "blob", "--lattice", size, "-o", tmp_path)
+    assert "was not understood" in refused("simulate", models["mnist-cellsort"], *how)
 
 
 def test_an_interrupted_run_keeps_what_it_has(
