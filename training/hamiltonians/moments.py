@@ -85,8 +85,8 @@ def _columns(way: Tensor) -> list[Tensor]:
     return [torch.ones_like(parts[0]), *parts, *(parts[i] * parts[j] for i, j in products(len(parts)))]
 
 
-def axes(moments: Moments) -> Tensor:
-    """The longest and the shortest axis, `[…, 2]` float64; 0 for cells without sites."""
+def covariances(moments: Moments) -> Tensor:
+    """Of the positions of a cell's sites in space, `[…, d, d]` float64; 0 for cells without sites."""
     geometry = moments.states.lattice.geometry
     dimension = geometry.dimension
     n, first, second = moments.sums.split([1, dimension, len(products(dimension))], dim=-1)
@@ -95,10 +95,15 @@ def axes(moments: Moments) -> Tensor:
         exact = n[..., 0] * second[..., column] - first[..., i] * first[..., j]
         covariance[..., i, j] = covariance[..., j, i] = exact / n[..., 0].clamp(min=1).double() ** 2
     basis = torch.from_numpy(geometry.basis).to(n.device)
-    variances = torch.linalg.eigvalsh(basis.T @ covariance @ basis)
+    return basis.T @ covariance @ basis
+
+
+def axes(moments: Moments) -> Tensor:
+    """The longest and the shortest axis, `[…, 2]` float64; 0 for cells without sites."""
+    variances = torch.linalg.eigvalsh(covariances(moments))
     largest = variances[..., -1].clamp(min=0)
     smallest = torch.where(variances[..., 0] > FLAT * largest, variances[..., 0], 0)
-    return axis_factor(dimension) * torch.stack([largest, smallest], dim=-1).sqrt()
+    return axis_factor(variances.shape[-1]) * torch.stack([largest, smallest], dim=-1).sqrt()
 
 
 # -- the same as a graph -------------------------------------------------------------------------------------------
@@ -110,36 +115,79 @@ def axes_onnx(graph: EnergyGraph) -> tuple[str, str]:
     return longest, shortest
 
 
-def _axes_onnx(graph: EnergyGraph) -> list[str]:
-    b, dimension = graph.builder, graph.geometry.dimension
+def covariances_onnx(graph: EnergyGraph) -> dict[tuple[int, int], str]:
+    """By pair of axes: of the positions of every id's sites in space, `[B, C]` double each."""
+    pairs = products(graph.geometry.dimension)
+    return dict(zip(pairs, graph.once("covariances", lambda: _covariances_onnx(graph)), strict=True))
+
+
+def _covariances_onnx(graph: EnergyGraph) -> list[str]:
+    b = graph.builder
     n = b.op("Max", graph.volumes, b.const(1.0, np.float64))
     squared = b.op("Mul", n, n)
-    ways = _ways_onnx(graph)
-    sums = [graph.summed_by_id(way) for way in ways]
+    ways, sums = ways_onnx(graph), summed_ways_onnx(graph)
     covariance: dict[tuple[int, int], str] = {}
-    for i, j in products(dimension):
+    for i, j in products(graph.geometry.dimension):
         exact = b.op("Mul", n, graph.summed_by_id(b.op("Mul", ways[i], ways[j])))
         covariance[i, j] = b.op("Div", b.op("Sub", exact, b.op("Mul", sums[i], sums[j])), squared)
-    largest, smallest = _extremes_onnx(graph, _in_space_onnx(graph, covariance))
-    zero, factor = b.const(0.0, np.float64), b.const(axis_factor(dimension), np.float64)
+    return list(_in_space_onnx(graph, covariance).values())
+
+
+def summed_ways_onnx(graph: EnergyGraph) -> list[str]:
+    """By axis: sums over every id's sites of the ways from its first one, `[B, C]` double each."""
+    return graph.once("summed ways", lambda: [graph.summed_by_id(way) for way in ways_onnx(graph)])
+
+
+def _axes_onnx(graph: EnergyGraph) -> list[str]:
+    b = graph.builder
+    largest, smallest = _extremes_onnx(graph, covariances_onnx(graph))
+    zero, factor = b.const(0.0, np.float64), b.const(axis_factor(graph.geometry.dimension), np.float64)
     largest = b.op("Max", largest, zero)
     visible = b.op("Greater", smallest, b.op("Mul", largest, b.const(FLAT, np.float64)))
     smallest = b.op("Where", visible, smallest, zero)
     return [b.op("Mul", b.op("Sqrt", variance), factor) for variance in (largest, smallest)]
 
 
-def _ways_onnx(graph: EnergyGraph) -> list[str]:
-    """By axis: nearest images of the way from a cell's first site to each of its sites, `[B, sites]` double."""
+def first_sites_onnx(graph: EnergyGraph) -> str:
+    """Of every id, `[B, C]` int64; of those without sites one beyond the lattice."""
+
+    def build() -> list[str]:
+        b = graph.builder
+        none = b.op("Expand", graph.sites, b.shape("types", 0))
+        return [b.op("ScatterElements", none, graph.flat_ids, _numbers_onnx(graph), axis=1, reduction="min")]
+
+    return graph.once("first sites", build)[0]
+
+
+def _numbers_onnx(graph: EnergyGraph) -> str:
+    """Of the sites, `[B, sites]` int64."""
     b = graph.builder
-    numbers = b.op("Expand", b.arange(graph.sites), b.shape(graph.flat_ids, 0))
-    none = b.op("Expand", graph.sites, b.shape("types", 0))
-    first = b.op("ScatterElements", none, graph.flat_ids, numbers, axis=1, reduction="min")
-    reference = b.op("GatherElements", first, graph.flat_ids, axis=1)
-    ways, stride = [], b.const([1])
+    return graph.once("numbers", lambda: [b.op("Expand", b.arange(graph.sites), b.shape(graph.flat_ids, 0))])[0]
+
+
+def coordinates_onnx(graph: EnergyGraph, sites: str) -> list[str]:
+    """By axis: whole-numbered coordinates of sites, in their shape, int64."""
+    b, stride, found = graph.builder, graph.builder.const([1]), []
     for axis in reversed(graph.axes):
         size = b.shape("ids", axis, axis + 1)
-        end, start = (b.op("Mod", b.op("Div", site, stride), size) for site in (numbers, reference))
-        way, stride = b.op("Sub", end, start), b.op("Mul", stride, size)
+        found.append(b.op("Mod", b.op("Div", sites, stride), size))
+        stride = b.op("Mul", stride, size)
+    return found[::-1]
+
+
+def ways_onnx(graph: EnergyGraph) -> list[str]:
+    """By axis: nearest images of the way from a cell's first site to each of its sites, `[B, sites]` double."""
+    return graph.once("ways", lambda: _ways_onnx(graph))
+
+
+def _ways_onnx(graph: EnergyGraph) -> list[str]:
+    b = graph.builder
+    reference = b.op("GatherElements", first_sites_onnx(graph), graph.flat_ids, axis=1)
+    ends, starts = coordinates_onnx(graph, _numbers_onnx(graph)), coordinates_onnx(graph, reference)
+    ways = []
+    for axis, end, start in zip(graph.axes, ends, starts, strict=True):
+        size = b.shape("ids", axis, axis + 1)
+        way = b.op("Sub", end, start)
         if graph.periodic[axis - 1]:
             twice, back = b.op("Add", way, way), b.op("Neg", size)
             lower = b.op("Where", b.op("Greater", twice, size), back, b.const([0]))
@@ -148,7 +196,7 @@ def _ways_onnx(graph: EnergyGraph) -> list[str]:
             ways.append(way)
         else:
             ways.append(b.double(way))
-    return ways[::-1]
+    return ways
 
 
 def _in_space_onnx(graph: EnergyGraph, covariance: dict[tuple[int, int], str]) -> dict[tuple[int, int], str]:
