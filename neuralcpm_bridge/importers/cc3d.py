@@ -10,11 +10,13 @@ import numpy as np
 from lxml import etree
 from numpy.typing import NDArray
 
+from ..conventions import TARGETS
 from ..errors import UserError
 from ..lattice import Boundary, GeometryName, Layout
 from .frames import Frame, check_sites, extent_text, types_on_sites
 from .safe_xml import parse_xml
 
+TARGET = TARGETS["cc3d"]
 MEDIUM = "Medium"
 HEAD_BYTES = 2000
 """Of a VTK file: more than its header has."""
@@ -42,22 +44,13 @@ class Model:
         return Frame(path, None, labels, types, order, boundary, True, self.geometry, layout)
 
 
-def boundary_word(text: str | None) -> Boundary:
-    """What CompuCell3D takes the text of Boundary_x, _y or _z for: `Periodic`, to the letter, or no flux.
+def _geometry(text: str | None) -> GeometryName | None:
+    """What CompuCell3D takes the text of LatticeType for: hexagonal, in letters of any size, or nothing of its own.
 
-    It compares texts as they are, so that neither `periodic` nor a blank beside the word makes an axis periodic.
+    Empty lines around the word do not count, blanks beside it do.
     """
-    return "periodic" if _as_read(text) == "Periodic" else "free"
-
-
-def geometry_word(text: str | None) -> GeometryName | None:
-    """What CompuCell3D takes the text of LatticeType for: hexagonal, in letters of any size, or nothing of its own."""
-    return "hexagonal" if _as_read(text).lower() == "hexagonal" else None
-
-
-def _as_read(text: str | None) -> str:
-    """As CompuCell3D's parser keeps it: lines of blanks fall out, blanks beside words stay."""
-    return "".join(line for line in (text or "").split("\n") if line.strip())
+    word = "".join(line for line in (text or "").splitlines() if line.strip())
+    return "hexagonal" if word.lower() == "hexagonal" else None
 
 
 def read_vtk(path: Path) -> list[Frame]:
@@ -141,7 +134,7 @@ def _beside(path: Path) -> Model:
     for summary in sorted(path.parent.glob("*.dml"))[:1]:
         root = parse_xml(summary)
         element = root.find("Lattice")
-        geometry = geometry_word(None if element is None else element.get("Type"))
+        geometry = _geometry(None if element is None else element.get("Type"))
         types = _type_names(root.findall("CellType"))
     for candidate in [*sorted(path.parent.glob("*.xml")), *sorted((path.parent.parent / "Simulation").glob("*.xml"))]:
         root = parse_xml(candidate)
@@ -149,9 +142,9 @@ def _beside(path: Path) -> Model:
             continue
         potts = root.find("Potts")
         if potts is not None:
-            geometry = geometry or geometry_word(potts.findtext("LatticeType"))
+            geometry = geometry or _geometry(potts.findtext("LatticeType"))
             shape = _dimensions(potts.find("Dimensions"))
-            boundary = tuple(boundary_word(potts.findtext(f"Boundary_{axis}")) for axis in "zyx")
+            boundary = tuple(TARGET.boundary_named(potts.findtext(f"Boundary_{axis}") or "") for axis in "zyx")
         types = types or _type_names(root.findall("Plugin[@Name='CellType']/CellType"))
         break
     return Model(types, geometry, shape, boundary)

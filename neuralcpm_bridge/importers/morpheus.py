@@ -13,6 +13,7 @@ import numpy as np
 from lxml import etree
 from numpy.typing import NDArray
 
+from ..conventions import TARGETS
 from ..errors import UserError
 from ..lattice import GEOMETRIES, Boundary, GeometryName
 from .frames import ASK_STACK, Frame, Stack, check_sites, types_on_sites
@@ -148,8 +149,12 @@ def _model(root: etree._Element) -> Model:
         raise UserError(f"The lattice is {geometry}, but {', '.join(GEOMETRIES)} ones can be used: this model cannot.")
     dimension = GEOMETRIES[geometry].dimension
     conditions = lattice.findall("BoundaryConditions/Condition")
-    periodic = {str(c.get("boundary")).removeprefix("-") for c in conditions if c.get("type") == "periodic"}
-    words: dict[bool, Boundary] = {True: "periodic", False: "free"}  # noflux, where nothing is said
+    periodic = {
+        str(entry.get("boundary")).removeprefix("-")
+        for entry in conditions
+        if TARGETS["morpheus"].boundary_named(entry.get("type") or "") == "periodic"
+    }
+    words: dict[bool, Boundary] = {True: "periodic", False: "free"}
     boundary = tuple(words[axis in periodic] for axis in "zyx"[-dimension:])
     classes = {str(e.get("name")): str(e.get("class")) for e in root.findall("CellTypes/CellType")}
     return Model(GEOMETRIES[geometry].name, _shape(lattice, dimension), boundary, classes)

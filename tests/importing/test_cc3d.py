@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neuralcpm_bridge.importers.cc3d import boundary_word
 from neuralcpm_bridge.lattice import Lattice, to_skewed
 from neuralcpm_bridge.state import CellState
 
@@ -134,21 +133,12 @@ def test_bad_files_beside_a_vtk(cli, tmp_path: Path) -> None:
     assert "lacks its TypeId" in problems(cli, tmp_path / "a.vtk")[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "word"),
-    [
-        ("Periodic", "periodic"),
-        ("\n  \nPeriodic\n", "periodic"),
-        ("periodic", "free"),
-        ("PERIODIC", "free"),
-        (" Periodic", "free"),
-        ("NoFlux", "free"),
-        ("", "free"),
-        (None, "free"),
-    ],
-)
-def test_boundary_words_are_compared_as_cc3d_does(text: str | None, word: str) -> None:
-    assert boundary_word(text) == word
+@pytest.mark.parametrize(("word", "boundary"), [("Periodic", "periodic"), ("periodic", "free"), ("NoFlux", "free")])
+def test_boundaries_are_periodic_to_the_letter_as_in_cc3d(word: str, boundary: str, load, tmp_path: Path) -> None:
+    (tmp_path / "a.vtk").write_text(vtk(labels(), {3: 1, 7: 2, 200: 1}))
+    (tmp_path / "m.xml").write_text(CC3DML.format(boundary=PERIODIC.replace("Periodic", word)))
+    found, _ = load(tmp_path / "a.vtk")
+    assert set(found.boundary) == {boundary}
 
 
 def test_boundaries_may_differ_between_axes(load, tmp_path: Path) -> None:
