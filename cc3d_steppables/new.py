@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -45,12 +46,13 @@ def write_project(
     folder = Path(folder)
     name = re.sub(r"\W", "_", folder.name) or "project"
     state = artifact.place(state)
-    ids, lattice = in_rows(state)
     if not (np.isfinite(energy_scale) and energy_scale > 0):
         raise UserError(f"The energy scale is {energy_scale}, but a number above 0 is needed: 1 keeps energies.")
     names = type_names(artifact)
     part, energies = terms_of(artifact, names, energy_scale)
-    check_neighbourhoods(lattice, {lattice.geometry.moore_order, *energies.orders.values()})
+    orders = {state.lattice.geometry.moore_order, *artifact.metadata.orders.values()}
+    ids, lattice = in_rows(state, orders)
+    check_neighbourhoods(lattice, orders)
     with writing_folder(folder) as temporary:
         simulation = temporary / "Simulation"
         simulation.mkdir()
@@ -63,20 +65,29 @@ def write_project(
     return folder / f"{name}.cc3d"
 
 
-def in_rows(state: CellState) -> tuple[NDArray[np.int32], Lattice]:
-    """A state's ids on the lattice that CC3D will have: hexagonal ones in rows, with as much room as they had."""
+def in_rows(state: CellState, orders: Iterable[int]) -> tuple[NDArray[np.int32], Lattice]:
+    """A state's ids on the lattice that CC3D will have: hexagonal ones in rows, with as much room as they had.
+
+    Rows and skewed axes have different free sides, so no cell may have a neighbour, up to these orders, at one.
+    """
     lattice = state.lattice
     if lattice.geometry.name != "hexagonal" or lattice.layout == "rows":
         return state.ids, lattice
     ids, rows = to_rows(state.ids, lattice)
-    if rows.shape[1] < lattice.shape[1]:
-        ids, rows = to_rows(state.ids, lattice, width=lattice.shape[1])
-    if rows.periodic[1] and rows.shape[1] % 2:
+    if rows.periodic[1]:
+        if rows.shape[1] % 2:
+            raise UserError(
+                f"The hexagonal lattice is periodic over {rows.shape[1]} columns, but CompuCell3D takes an even number "
+                "only: use such a lattice."
+            )
+        return ids, rows
+    reach = max(int(abs(lattice.geometry.offsets(order)).max()) for order in orders)
+    if state.ids[:, :reach].any() or state.ids[:, -reach:].any():
         raise UserError(
-            f"The hexagonal lattice is periodic over {rows.shape[1]} columns, but CompuCell3D takes an even number "
-            "only: use such a lattice."
+            "A cell lies at a free side of the hexagonal lattice, where CompuCell3D's rows have another border: leave "
+            f"{reach} or more columns of medium on both sides."
         )
-    return ids, rows
+    return to_rows(state.ids, lattice, width=max(lattice.shape[1], rows.shape[1] + 2 * (reach - 1)))
 
 
 def terms_of(artifact: Artifact, names: list[str], energy_scale: float) -> tuple[Part, Energies]:

@@ -20,6 +20,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.callbacks import REFUSED
 from neuralcpm_bridge.hosting.facts import AMPLITUDES
 from neuralcpm_bridge.hosting.mapping import UNMAPPED, map_types, unmapped
+from neuralcpm_bridge.lattice import Lattice, to_skewed
 from neuralcpm_bridge.state import CellState
 
 from .energies import PLUGINS, Energies
@@ -190,7 +191,7 @@ class Replay:
         combine = AMPLITUDES[self.facts.amplitude_function]
         volumes = np.bincount(ids)
         start = backend.state()
-        states = [start.ids.astype(np.int64)]
+        states = [start.ids]
         pairs: list[tuple[int, int, int]] = []
         current = 0
         for attempt in attempts:
@@ -216,21 +217,29 @@ class Replay:
                 ids[site] = new_id
                 volumes[old_id] -= 1
                 volumes[new_id] += 1
-        if pairs:
-            energies = self._exact_energies(np.stack(states), start)
-            for attempt, before, after in pairs:
-                self.torch[attempt] = energies[after] - energies[before]
+        if not pairs:
+            return
+        try:
+            energies = self._exact_energies(states, start)
+        except NotOnAxes:
+            self.exact[attempts] = False
+            return
+        for attempt, before, after in pairs:
+            self.torch[attempt] = energies[after] - energies[before]
 
-    def _exact_energies(self, ids: NDArray[np.int64], start: CellState) -> NDArray[np.float64]:
+    def _exact_energies(self, states: list[NDArray[np.int32]], start: CellState) -> NDArray[np.float64]:
         """Energies of many states with the cells of `start` in float64 torch, `[n, 2]`."""
         import torch
 
         from training.backend import TorchBackend
 
-        types = start.types.astype(np.int64)
+        lattice, types = start.lattice, start.types.astype(np.int64)
+        if lattice.layout == "rows":
+            states, lattice = on_axes(states, lattice)
         if self._truth is None:
             torch.set_num_threads(1)
-            self._truth = TorchBackend.exact(self.artifact, start)
+            self._truth = TorchBackend.exact(self.artifact, CellState(states[0], start.types, lattice))
+        ids = np.stack(states).astype(np.int64)
         batch = max(1, BATCH_SITES // (ids[0].size * types.size))
         parts = [
             self._truth.energies(ids[first : first + batch], np.repeat(types[None], len(ids[first : first + batch]), 0))
@@ -244,6 +253,19 @@ class Replay:
             name = self.facts.type_names.get(number, f"number {number}")
             raise UserError(unmapped(name, self.artifact.metadata.types))
         return cell_type
+
+
+class NotOnAxes(Exception):
+    """Hexagonal rows that skewed axes, on which torch computes, cannot hold: only the engine is compared."""
+
+
+def on_axes(states: list[NDArray[np.int32]], rows: Lattice) -> tuple[list[NDArray[np.int32]], Lattice]:
+    """States of hexagonal rows on skewed axes, all or none."""
+    try:
+        moved = [to_skewed(ids, rows) for ids in states]
+    except UserError as error:
+        raise NotOnAxes from error
+    return [ids for ids, _ in moved], moved[0][1]
 
 
 def carries_model_energies(facts: ProjectFacts, artifact: Artifact) -> bool:

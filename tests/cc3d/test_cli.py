@@ -58,7 +58,7 @@ def test_types_that_are_refused(option: str) -> None:
 def test_seeds_begin_with_1(cli, tissue: Artifact, state: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     code, _, err = cli("cc3d", "new", tissue.path, "--state", state, "-o", tmp_path / "made", "--seed", 0)
     assert code == 2
-    assert "0 is not in the range x>=1" in err
+    assert "--seed" in err
     code, _, err = cli("cc3d", "new", tissue.path, "--state", state, "-o", tmp_path / "made", "--seed", 1)
     assert code == 0, err
     assert "<RandomSeed>1</RandomSeed>" in (tmp_path / "made" / "Simulation" / "made.xml").read_text()

@@ -276,6 +276,20 @@ def test_an_odd_ring_of_hexagons(tmp_path: Path) -> None:
     assert not (tmp_path / "odd").exists()
 
 
+def test_a_cell_at_a_free_side_of_hexagons(tmp_path: Path) -> None:
+    """Beyond it lies nothing on skewed axes, but medium in rows: as far as neighbours reach."""
+    state = crooked(Lattice.of((20, 20), "hexagonal", "free"))  # one column of medium
+    near = analytic_model(tmp_path / "near.onnx", "hexagonal", "free", 1, ["contact"])
+    far = analytic_model(tmp_path / "far.onnx", "hexagonal", "free", 4, ["contact"])
+    facts = Project.open(write_project(near, state, tmp_path / "near")).facts()
+    assert facts is not None
+    assert facts.lattice.shape == (20, 20)
+    with pytest.raises(UserError, match="leave 3 or more columns of medium"):
+        write_project(far, state, tmp_path / "far")
+    with pytest.raises(UserError, match="leave 1 or more columns of medium"):
+        write_project(near, crooked(Lattice.of((20, 19), "hexagonal", "free")), tmp_path / "at")
+
+
 @pytest.mark.parametrize(
     ("lattice", "order", "fits"),
     [

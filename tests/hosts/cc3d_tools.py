@@ -19,7 +19,7 @@ needs_cc3d = pytest.mark.skipif(
 
 XML = """<CompuCell3D Revision="0" Version="4.8.0">
    <Potts>
-      <Dimensions x="{width}" y="{height}" z="1"/>
+      <Dimensions x="{width}" y="{height}" z="{depth}"/>
       <Steps>{steps}</Steps>
       {amplitude}
       <NeighborOrder>2</NeighborOrder>
@@ -46,7 +46,7 @@ XML = """<CompuCell3D Revision="0" Version="4.8.0">
    <Steppable Type="UniformInitializer">
       <Region>
          <BoxMin x="6" y="8" z="0"/>
-         <BoxMax x="36" y="33" z="1"/>
+         <BoxMax x="36" y="33" z="{depth}"/>
          <Gap>0</Gap>
          <Width>5</Width>
          <Types>A,B</Types>
@@ -120,6 +120,7 @@ def life_project(
     *,
     width: int = 45,
     height: int = 39,
+    depth: int = 1,
     steps: int = 100,
     boundary: str = "NoFlux",
     amplitude: str = "<Temperature>8</Temperature>",
@@ -129,7 +130,14 @@ def life_project(
     simulation = folder / "Simulation"
     simulation.mkdir(parents=True)
     name = folder.name
-    values = {"width": width, "height": height, "steps": steps, "boundary": boundary, "amplitude": amplitude}
+    values = {
+        "width": width,
+        "height": height,
+        "depth": depth,
+        "steps": steps,
+        "boundary": boundary,
+        "amplitude": amplitude,
+    }
     (simulation / f"{name}.xml").write_text(XML.format(**values, frozen=' Freeze=""' if frozen else ""))
     (simulation / f"{name}.py").write_text(SCRIPT.format(name=name))
     (simulation / f"{name}Steppables.py").write_text(STEPPABLE.format(step=step.replace("\n", "\n        ")))

@@ -39,7 +39,7 @@ LATTICES = {
 
 
 def tissue(lattice: Lattice) -> CellState:
-    """Boxes of cells with gaps here and there; away from the sides of hexagonal lattices, which rows cut otherwise.
+    """Boxes of cells with gaps here and there.
 
     In 3D their axes differ: CompuCell3D solves a cubic equation by Cardano's formula, which loses half of the digits
     of lengths (some 1e-4 of an energy) where two axes are equal.
@@ -50,7 +50,8 @@ def tissue(lattice: Lattice) -> CellState:
     starts = [range(0, size - side + 1, side) for size, side in zip(lattice.shape, sides, strict=True)]
     number = 0
     for corner in np.stack(np.meshgrid(*starts, indexing="ij"), axis=-1).reshape(-1, lattice.dimension).tolist():
-        if slanted and not lattice.shape[0] // 2 <= corner[1] + corner[0] // 2 <= lattice.shape[1] - sides[1]:
+        # Rows and skewed axes have different free sides: three columns of medium for neighbours up to order 4.
+        if slanted and not 3 <= corner[1] <= lattice.shape[1] - sides[1] - 3:
             continue
         number += 1
         if number % 5:
