@@ -39,8 +39,8 @@ MORPHEUS_MODEL = """<MorpheusModel version="4">
 
 CC3D_MODEL = """<CompuCell3D Revision="0" Version="4.8.0">
   <Metadata><NumberOfProcessors>1</NumberOfProcessors></Metadata>
-  <Potts><Dimensions x="40" y="30" z="1"/><Steps>20</Steps><Temperature>5</Temperature><NeighborOrder>2</NeighborOrder>
-    <RandomSeed>3</RandomSeed><Boundary_x>Periodic</Boundary_x><Boundary_y>Periodic</Boundary_y></Potts>
+  <Potts><Dimensions x="40" y="30" z="{depth}"/><Steps>20</Steps><Temperature>5</Temperature>
+    <NeighborOrder>2</NeighborOrder><RandomSeed>3</RandomSeed>{boundary}<LatticeType>{lattice}</LatticeType></Potts>
   <Plugin Name="CellType"><CellType TypeId="0" TypeName="Medium"/><CellType TypeId="1" TypeName="B"/>
     <CellType TypeId="2" TypeName="A"/></Plugin>
   <Plugin Name="Volume"><VolumeEnergyParameters CellType="A" LambdaVolume="2.0" TargetVolume="25"/>
@@ -103,7 +103,19 @@ def test_morpheus_images_equal_its_checkpoints(lattice: Lattice, medium: str, lz
 
 
 @pytest.mark.skipif(CC3D is None, reason="NEURALCPM_CC3D_PYTHON is not set")
-def test_cc3d_begins_with_the_pif_it_was_given(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "depth", "periodic", "lattice"),
+    [
+        ("Square", 1, "xy", Lattice.of((30, 40))),
+        ("Square", 1, "", Lattice.of((30, 40), boundary="free")),
+        ("Square", 6, "x", Lattice.of((6, 30, 40), "cubic", ("free", "free", "periodic"))),
+        ("Hexagonal", 1, "x", Lattice.of((30, 40), "hexagonal", ("free", "periodic"))),
+        ("Hexagonal", 1, "", Lattice.of((30, 55), "hexagonal", "free")),
+    ],
+)
+def test_cc3d_begins_with_the_pif_it_was_given(
+    kind: str, depth: int, periodic: str, lattice: Lattice, tmp_path: Path
+) -> None:
     project, out = tmp_path / "Import", tmp_path / "out"
     simulation = project / "Simulation"
     simulation.mkdir(parents=True)
@@ -113,16 +125,18 @@ def test_cc3d_begins_with_the_pif_it_was_given(tmp_path: Path) -> None:
         '<Resource Type="PIF">Simulation/init.piff</Resource></Simulation>'
     )
     (simulation / "Import.py").write_text("from cc3d import CompuCellSetup\nCompuCellSetup.run()\n")
-    (simulation / "Import.xml").write_text(CC3D_MODEL)
+    words = "".join(f"<Boundary_{axis}>Periodic</Boundary_{axis}>" for axis in periodic)
+    (simulation / "Import.xml").write_text(CC3D_MODEL.format(depth=depth, boundary=words, lattice=kind))
     pif = simulation / "init.piff"
-    pif.write_text("1 A 5 9 5 9 0 0\n2 B 10 14 5 9 0 0\n7 A 5 9 10 14 0 0\n7 A 10 10 12 14 0 0\n")
+    top = depth - 1
+    pif.write_text(f"1 A 5 9 5 9 0 {top}\n2 B 10 14 5 9 0 0\n7 A 5 9 10 14 0 {top}\n7 A 10 10 12 14 0 0\n")
     command = [str(CC3D), "-m", "cc3d.run_script", "-i", str(project / "Import.cc3d"), "-o", str(out), "-f", "10"]
     said = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert (out / "LatticeData").is_dir(), said.stdout + said.stderr
     steps, start = imported(out / "LatticeData"), imported(pif)
     assert len(steps) >= 2
     assert steps.type_names == start.type_names == ("medium", "B", "A")
-    assert steps.lattice == start.lattice == Lattice.of((30, 40))
+    assert steps.lattice == start.lattice == lattice
     assert (steps.ids[0] == start.ids[0]).all()
     assert (steps.types[0] == start.types[0]).all()
     assert np.unique(steps.ids[-1]).tolist() == [0, 1, 2, 3]
