@@ -1,4 +1,7 @@
-/* Uses the engine as a host would: plain C, nothing but ncpm.h. Prints what it computed; exits 0 if all checks hold. */
+/* Uses the engine as a host would: plain C, nothing but ncpm.h. Prints what it computed; exits 0 if all checks hold.
+ *
+ *   abi_test square.onnx hexagonal.onnx cubic.onnx
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,67 +17,313 @@
     }                                                                                             \
   } while (0)
 
-enum { H = 12, W = 14 };
+enum { H = 12, W = 14, SITES = H * W };
 
-static int32_t ids[H * W];
+static const ncpm_lattice square = {2, {H, W, 0}, {-1, -1, -1}, NCPM_AXES};
+static int32_t ids[SITES];
 static const int32_t types[3] = {0, 1, 2};
+
+/* -- States ------------------------------------------------------------------------------------------------ */
+
+static void misuse_of_lattices(ncpm_model* model) {
+  const ncpm_lattice flat = {1, {SITES, 0, 0}, {-1, -1, -1}, NCPM_AXES};
+  const ncpm_lattice deep = {3, {1, H, W}, {-1, -1, -1}, NCPM_AXES};
+  const ncpm_lattice negative = {2, {-1, W, 0}, {-1, -1, -1}, NCPM_AXES};
+  const ncpm_lattice huge = {2, {2000000000, 2000000000, 0}, {-1, -1, -1}, NCPM_AXES};
+  const ncpm_lattice pushed = {2, {H, W, 0}, {-1, -1, -1}, NCPM_ROWS};
+  const ncpm_lattice unknown = {2, {H, W, 0}, {-1, -1, -1}, 7};
+  CHECK(ncpm_create(model, NULL, ids, 3, types, NULL) == NULL);
+  CHECK(ncpm_create(model, &flat, ids, 3, types, NULL) == NULL);
+  CHECK(ncpm_create(model, &deep, ids, 3, types, NULL) == NULL);
+  CHECK(ncpm_create(model, &negative, ids, 3, types, NULL) == NULL);
+  CHECK(ncpm_create(model, &huge, NULL, 3, types, NULL) == NULL);
+  CHECK(ncpm_create(model, &pushed, ids, 3, types, NULL) == NULL);
+  CHECK(ncpm_create(model, &unknown, ids, 3, types, NULL) == NULL);
+  CHECK(ncpm_mirror_create(model, NULL, NULL) == NULL);
+  CHECK(ncpm_mirror_create(model, &deep, NULL) == NULL);
+  CHECK(ncpm_mirror_create(model, &pushed, NULL) == NULL);
+}
 
 static void misuse(ncpm_model* model, ncpm_state* state) {
   int32_t number;
   double value, other;
   int64_t foreign[64] = {0};
+  int64_t sites[2] = {0, SITES};
   int32_t bad[3] = {0, 1, 9};
   ncpm_options options = {7, 0};
 
+  misuse_of_lattices(model);
   CHECK(ncpm_load(NULL) == NULL);
   CHECK(ncpm_load("/nowhere/model.onnx") == NULL);
   CHECK(strstr(ncpm_last_error(), "/nowhere/model.onnx") != NULL);
-  CHECK(ncpm_create(NULL, H, W, ids, 3, types, NULL) == NULL);
-  CHECK(ncpm_create((ncpm_model*)state, H, W, ids, 3, types, NULL) == NULL);
-  CHECK(ncpm_create(model, -1, W, ids, 3, types, NULL) == NULL);
-  CHECK(ncpm_create(model, 2000000000, 2000000000, NULL, 3, types, NULL) == NULL);
-  CHECK(ncpm_create(model, H, W, NULL, 3, types, NULL) == NULL);
-  CHECK(ncpm_create(model, H, W, ids, 3, bad, NULL) == NULL);
-  CHECK(ncpm_create(model, H, W, ids, -3, types, NULL) == NULL);
-  CHECK(ncpm_create(model, H, W, ids, 3, types, &options) == NULL);
+  CHECK(ncpm_create(NULL, &square, ids, 3, types, NULL) == NULL);
+  CHECK(ncpm_create((ncpm_model*)state, &square, ids, 3, types, NULL) == NULL);
+  CHECK(ncpm_create(model, &square, NULL, 3, types, NULL) == NULL);
+  CHECK(ncpm_create(model, &square, ids, 3, bad, NULL) == NULL);
+  CHECK(ncpm_create(model, &square, ids, -3, types, NULL) == NULL);
+  CHECK(ncpm_create(model, &square, ids, 3, types, &options) == NULL);
   CHECK(ncpm_metadata((ncpm_model*)foreign) == NULL);
   CHECK(ncpm_type_name(model, 3) == NULL);
   CHECK(ncpm_type_count(model, NULL) == NCPM_ERROR);
+  CHECK(ncpm_geometry(model, NULL) == NCPM_ERROR);
+  CHECK(ncpm_geometry((ncpm_model*)foreign, &number) == NCPM_HANDLE);
+  CHECK(ncpm_is_periodic(model, 2, &number) == NCPM_ERROR);
+  CHECK(ncpm_is_periodic(model, -1, &number) == NCPM_ERROR);
+  CHECK(ncpm_is_periodic(model, 0, NULL) == NCPM_ERROR);
   CHECK(ncpm_energy(NULL, &value, &other) == NCPM_HANDLE);
   CHECK(ncpm_energy((ncpm_state*)model, &value, &other) == NCPM_HANDLE);
   CHECK(ncpm_energy((ncpm_state*)foreign, &value, &other) == NCPM_HANDLE);
   CHECK(ncpm_energy(state, NULL, &other) == NCPM_ERROR);
-  CHECK(ncpm_delta(state, H, 0, 1, &value) == NCPM_ERROR);
-  CHECK(ncpm_delta(state, 0, -1, 1, &value) == NCPM_ERROR);
-  CHECK(ncpm_delta(state, 0, 0, 3, &value) == NCPM_ERROR);
-  CHECK(ncpm_delta(state, 0, 0, 1, NULL) == NCPM_ERROR);
-  CHECK(ncpm_commit(state, 0, 0, -1) == NCPM_ERROR);
-  CHECK(ncpm_change_pixels(state, -1, ids, ids, ids) == NCPM_ERROR);
-  CHECK(ncpm_change_pixels(state, 1, NULL, ids, ids) == NCPM_ERROR);
-  CHECK(ncpm_change_pixels(state, 0, NULL, NULL, NULL) == NCPM_OK);
+  CHECK(ncpm_delta(state, SITES, 1, &value) == NCPM_ERROR);
+  CHECK(ncpm_delta(state, -1, 1, &value) == NCPM_ERROR);
+  CHECK(ncpm_delta(state, (int64_t)1 << 40, 1, &value) == NCPM_ERROR);
+  CHECK(ncpm_delta(state, 0, 3, &value) == NCPM_ERROR);
+  CHECK(ncpm_delta(state, 0, 1, NULL) == NCPM_ERROR);
+  CHECK(ncpm_commit(state, 0, -1) == NCPM_ERROR);
+  CHECK(ncpm_change_pixels(state, -1, sites, ids) == NCPM_ERROR);
+  CHECK(ncpm_change_pixels(state, 1, NULL, ids) == NCPM_ERROR);
+  CHECK(ncpm_change_pixels(state, 1, sites, NULL) == NCPM_ERROR);
+  CHECK(ncpm_change_pixels(state, 2, sites, ids) == NCPM_ERROR);
+  CHECK(ncpm_change_pixels(state, 0, NULL, NULL) == NCPM_OK);
   CHECK(ncpm_set_type(state, 1, 3) == NCPM_ERROR);
   CHECK(ncpm_set_type(state, 2147483647, 1) == NCPM_ERROR);
   CHECK(ncpm_remove_cell(state, 77) == NCPM_ERROR);
   CHECK(ncpm_reset(state, ids, 3, bad) == NCPM_ERROR);
-  CHECK(ncpm_sweep(state, -1, 1.0, 0, 0, NULL) == NCPM_ERROR);
-  CHECK(ncpm_sweep(state, 1, NAN, 0, 0, NULL) == NCPM_ERROR);
-  CHECK(ncpm_sweep(state, 1, 1.0, 0, 8, NULL) == NCPM_ERROR);
+  CHECK(ncpm_sweep(state, -1, 1.0, 0, 0, 0, NULL) == NCPM_ERROR);
+  CHECK(ncpm_sweep(state, 1, NAN, 0, 0, 0, NULL) == NCPM_ERROR);
+  CHECK(ncpm_sweep(state, 1, 1.0, 0, -1, 0, NULL) == NCPM_ERROR);
+  CHECK(ncpm_sweep(state, 1, 1.0, 0, 99, 0, NULL) == NCPM_ERROR);
+  CHECK(ncpm_sweep(state, 1, 1.0, 0, 0, 8, NULL) == NCPM_ERROR);
   CHECK(ncpm_get_ids(state, NULL) == NCPM_ERROR);
   CHECK(ncpm_get_cells(state, 2, &number, NULL) == NCPM_ERROR);
   CHECK(strlen(ncpm_last_error()) > 0);
 }
 
+static void states(ncpm_model* model) {
+  ncpm_state *state, *strict;
+  ncpm_options options = {NCPM_PART_FULL, 1};
+  ncpm_counts counts;
+  double symbolic, neural, delta, delta_s, delta_n, after_s, after_n;
+  int32_t count, now[SITES], of_cell[5];
+  int64_t volumes[5];
+  const int64_t site = 2 * W + 4, divided[2] = {4 * W + 4, 5 * W + 4};
+  const int32_t fresh[2] = {4, 4};
+
+  state = ncpm_create(model, &square, ids, 3, types, NULL);
+  CHECK(state != NULL);
+  misuse(model, state);
+
+  /* A flip changes the energy by its delta. */
+  CHECK(ncpm_energy(state, &symbolic, &neural) == NCPM_OK);
+  CHECK(ncpm_delta(state, site, 1, &delta) == NCPM_OK);
+  CHECK(ncpm_delta_parts(state, site, 1, &delta_s, &delta_n) == NCPM_OK);
+  CHECK(fabs(delta - delta_s - delta_n) < 1e-9);
+  printf("%.17g %.17g %.17g %.17g\n", symbolic, neural, delta_s, delta_n);
+  CHECK(ncpm_commit(state, site, 1) == NCPM_OK);
+  CHECK(ncpm_energy(state, &after_s, &after_n) == NCPM_OK);
+  CHECK(fabs(after_s - symbolic - delta_s) < 1e-9 && fabs(after_n - neural - delta_n) < 1e-4);
+
+  /* Division, death, and the way back. */
+  CHECK(ncpm_set_type(state, 4, 1) == NCPM_OK);
+  CHECK(ncpm_change_pixels(state, 2, divided, fresh) == NCPM_OK);
+  CHECK(ncpm_get_cell_count(state, &count) == NCPM_OK && count == 5);
+  CHECK(ncpm_get_cells(state, count, of_cell, volumes) == NCPM_OK);
+  CHECK(of_cell[3] == -1 && of_cell[4] == 1 && volumes[4] == 2 && volumes[1] == 14);
+  CHECK(ncpm_remove_cell(state, 4) == NCPM_OK);
+  CHECK(ncpm_get_ids(state, now) == NCPM_OK && now[divided[0]] == 0);
+  CHECK(ncpm_reset(state, ids, 3, types) == NCPM_OK);
+  CHECK(ncpm_energy(state, &after_s, &after_n) == NCPM_OK);
+  CHECK(after_s == symbolic && after_n == neural);
+
+  /* Rules and dynamics. */
+  strict = ncpm_create(model, &square, ids, 3, types, &options);
+  CHECK(ncpm_change_pixels(strict, 0, NULL, NULL) == NCPM_OK);
+  CHECK(ncpm_sweep(strict, 2, 1.0, 5, 0, NCPM_BOUNDARY_ONLY, NULL) == NCPM_OK);
+  CHECK(ncpm_sweep(state, 3, 1.0, 11, 1, 0, &counts) == NCPM_OK);
+  CHECK(counts.attempts == 3 * SITES && counts.proposals >= counts.accepted);
+
+  /* A state outlives its model's handle; freed handles are known as such. */
+  CHECK(ncpm_free_model(model) == NCPM_OK);
+  CHECK(ncpm_free_model(model) == NCPM_HANDLE);
+  CHECK(ncpm_delta(state, 0, 1, &delta) == NCPM_OK);
+  CHECK(ncpm_free_state(state) == NCPM_OK);
+  CHECK(ncpm_free_state(state) == NCPM_HANDLE);
+  CHECK(ncpm_delta(state, 0, 1, &delta) == NCPM_HANDLE);
+  CHECK(ncpm_free_state(NULL) == NCPM_HANDLE);
+  CHECK(ncpm_free_state(strict) == NCPM_OK);
+}
+
+/* -- Mirrors ----------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 6, COLUMNS = 8, HEXAGONS = ROWS * COLUMNS };
+
+#define FIRST ((int64_t)1 << 40)
+#define SECOND ((int64_t)-7)
+#define THIRD ((int64_t)12)
+
+/* As CompuCell3D stores hexagons, periodic along the rows only. */
+static const ncpm_lattice hexagonal = {2, {ROWS, COLUMNS, 0}, {0, 1, 0}, NCPM_ROWS};
+static int64_t host[HEXAGONS];
+static const int64_t cells[3] = {FIRST, SECOND, THIRD};
+static const int32_t cell_types[3] = {1, 2, 0};
+
+static void misuse_before_loading(ncpm_model* model, ncpm_mirror* mirror) {
+  double value, other, drift;
+  int64_t foreign[64] = {0}, site = 0, differing;
+  int32_t followed, bad_types[3] = {1, 3, 0};
+  ncpm_options options = {-1, 0};
+
+  CHECK(ncpm_mirror_create(NULL, &hexagonal, NULL) == NULL);
+  CHECK(ncpm_mirror_create((ncpm_model*)mirror, &hexagonal, NULL) == NULL);
+  CHECK(ncpm_mirror_create(model, &hexagonal, &options) == NULL);
+  CHECK(ncpm_free_mirror(NULL) == NCPM_HANDLE);
+  CHECK(ncpm_mirror_load(NULL, host, 3, cells, cell_types) == NCPM_HANDLE);
+  CHECK(ncpm_mirror_energy((ncpm_mirror*)model, &value, &other) == NCPM_HANDLE);
+  CHECK(ncpm_mirror_energy((ncpm_mirror*)foreign, &value, &other) == NCPM_HANDLE);
+  CHECK(ncpm_energy((ncpm_state*)mirror, &value, &other) == NCPM_HANDLE);
+
+  /* Nothing answers before a lattice was loaded, and no failed load leaves half of one. */
+  for (int loads = 0; loads < 2; ++loads) {
+    CHECK(ncpm_mirror_energy(mirror, &value, &other) == NCPM_ERROR);
+    CHECK(ncpm_mirror_delta(mirror, 0, 0, &value) == NCPM_ERROR);
+    CHECK(ncpm_mirror_commit(mirror, 0, 0) == NCPM_ERROR);
+    CHECK(ncpm_mirror_appear(mirror, 5, 1, &followed) == NCPM_ERROR);
+    CHECK(ncpm_mirror_appear(mirror, 5, 0, &followed) == NCPM_ERROR);
+    CHECK(ncpm_mirror_follow(mirror, 3, cells, cell_types, 0, NULL, NULL, &followed) == NCPM_ERROR);
+    CHECK(ncpm_mirror_follow(mirror, 3, cells, cell_types, 1, &site, host, &followed) == NCPM_ERROR);
+    CHECK(ncpm_mirror_compare(mirror, host, &differing, &value, &other, &drift) == NCPM_ERROR);
+    CHECK(strstr(ncpm_last_error(), "load") != NULL);
+    CHECK(ncpm_mirror_load(mirror, NULL, 3, cells, cell_types) == NCPM_ERROR);
+    CHECK(ncpm_mirror_load(mirror, host, -1, cells, cell_types) == NCPM_ERROR);
+    CHECK(ncpm_mirror_load(mirror, host, 3, NULL, cell_types) == NCPM_ERROR);
+    CHECK(ncpm_mirror_load(mirror, host, 3, cells, NULL) == NCPM_ERROR);
+    CHECK(ncpm_mirror_load(mirror, host, 3, cells, bad_types) == NCPM_ERROR);
+    CHECK(ncpm_mirror_load(mirror, host, 2, cells, cell_types) == NCPM_ERROR); /* the third is on the lattice */
+    CHECK(strstr(ncpm_last_error(), "Cell 12 ") != NULL);
+  }
+}
+
+static void misuse_after_loading(ncpm_mirror* mirror) {
+  double before_s, before_n, value, other, drift;
+  int64_t outside = HEXAGONS, site = 0, stranger = 99, differing;
+  int32_t followed = 7, bad_types[3] = {1, -1, 0};
+
+  CHECK(ncpm_mirror_energy(mirror, &before_s, &before_n) == NCPM_OK);
+  CHECK(ncpm_mirror_delta(mirror, HEXAGONS, FIRST, &value) == NCPM_ERROR);
+  CHECK(ncpm_mirror_delta(mirror, -1, FIRST, &value) == NCPM_ERROR);
+  CHECK(ncpm_mirror_delta(mirror, 0, FIRST, NULL) == NCPM_ERROR);
+  CHECK(ncpm_mirror_delta(mirror, 0, 99, &value) == NCPM_ERROR);
+  CHECK(ncpm_mirror_commit(mirror, 0, 99) == NCPM_ERROR);
+  CHECK(ncpm_mirror_commit(mirror, HEXAGONS, FIRST) == NCPM_ERROR);
+  CHECK(ncpm_mirror_energy(mirror, NULL, &other) == NCPM_ERROR);
+  CHECK(ncpm_mirror_appear(mirror, 99, 3, &followed) == NCPM_ERROR);
+  CHECK(ncpm_mirror_appear(mirror, 99, 1, NULL) == NCPM_ERROR);
+  CHECK(ncpm_mirror_delta(mirror, 0, 99, &value) == NCPM_ERROR); /* still a stranger */
+  CHECK(ncpm_mirror_follow(mirror, 3, cells, cell_types, 0, NULL, NULL, NULL) == NCPM_ERROR);
+  CHECK(ncpm_mirror_follow(mirror, -3, cells, cell_types, 0, NULL, NULL, &followed) == NCPM_ERROR);
+  CHECK(ncpm_mirror_follow(mirror, 3, NULL, cell_types, 0, NULL, NULL, &followed) == NCPM_ERROR);
+  CHECK(ncpm_mirror_follow(mirror, 3, cells, bad_types, 0, NULL, NULL, &followed) == NCPM_ERROR);
+  CHECK(ncpm_mirror_follow(mirror, 3, cells, cell_types, -1, &site, host, &followed) == NCPM_ERROR);
+  CHECK(ncpm_mirror_follow(mirror, 3, cells, cell_types, 1, NULL, host, &followed) == NCPM_ERROR);
+  CHECK(ncpm_mirror_follow(mirror, 3, cells, cell_types, 1, &site, NULL, &followed) == NCPM_ERROR);
+  CHECK(ncpm_mirror_follow(mirror, 3, cells, cell_types, 1, &outside, host, &followed) == NCPM_ERROR);
+  CHECK(followed == 7);
+  CHECK(ncpm_mirror_compare(mirror, NULL, &differing, &value, &other, &drift) == NCPM_ERROR);
+  CHECK(ncpm_mirror_compare(mirror, host, NULL, &value, &other, &drift) == NCPM_ERROR);
+  CHECK(ncpm_mirror_compare(mirror, host, &differing, &value, NULL, &drift) == NCPM_ERROR);
+  CHECK(ncpm_mirror_compare(mirror, host, &differing, &value, &other, NULL) == NCPM_ERROR);
+  CHECK(ncpm_mirror_energy(mirror, &value, &other) == NCPM_OK && value == before_s && other == before_n);
+
+  /* A pixel of a cell that nobody listed: only a load can tell. */
+  CHECK(ncpm_mirror_follow(mirror, 3, cells, cell_types, 1, &site, &stranger, &followed) == NCPM_OK && followed == 0);
+}
+
+static void mirrors(ncpm_model* model) {
+  ncpm_mirror* mirror;
+  double symbolic, neural, delta, after, drift;
+  int64_t differing;
+  const int64_t now[3] = {FIRST, SECOND, -1};
+  const int32_t now_types[3] = {1, 2, 2};
+  const int64_t sites[2] = {9, 10}, daughter[2] = {-1, -1};
+  int32_t number;
+
+  CHECK(ncpm_geometry(model, &number) == NCPM_OK && number == NCPM_HEXAGONAL);
+  for (int row = 1; row < 5; ++row)
+    for (int col = 1; col < 7; ++col) host[row * COLUMNS + col] = col < 3 ? FIRST : col < 5 ? SECOND : THIRD;
+  mirror = ncpm_mirror_create(model, &hexagonal, NULL);
+  CHECK(mirror != NULL);
+  misuse_before_loading(model, mirror);
+  CHECK(ncpm_mirror_load(mirror, host, 3, cells, cell_types) == NCPM_OK);
+  misuse_after_loading(mirror);
+  CHECK(ncpm_mirror_load(mirror, host, 3, cells, cell_types) == NCPM_OK);
+
+  CHECK(ncpm_mirror_energy(mirror, &symbolic, &neural) == NCPM_OK && neural == 0);
+  CHECK(ncpm_mirror_delta(mirror, 11, FIRST, &delta) == NCPM_OK);
+  printf("%.17g %.17g\n", symbolic, delta);
+  CHECK(ncpm_mirror_delta(mirror, 13, 0, &delta) == NCPM_OK && delta == 0); /* the third is medium already */
+  CHECK(ncpm_mirror_commit(mirror, 11, FIRST) == NCPM_OK);
+  host[11] = FIRST;
+  CHECK(ncpm_mirror_compare(mirror, host, &differing, &symbolic, &neural, &drift) == NCPM_OK);
+  CHECK(differing == 0 && drift == 0);
+
+  /* A daughter takes two pixels, the third cell dies. */
+  host[9] = host[10] = -1;
+  for (int site = 0; site < HEXAGONS; ++site)
+    if (host[site] == THIRD) host[site] = 0;
+  CHECK(ncpm_mirror_follow(mirror, 3, now, now_types, 2, sites, daughter, &number) == NCPM_OK && number == 1);
+  CHECK(ncpm_mirror_compare(mirror, host, &differing, &symbolic, &neural, &drift) == NCPM_OK);
+  CHECK(differing == 0 && drift == 0);
+  CHECK(ncpm_mirror_delta(mirror, 0, THIRD, &delta) == NCPM_ERROR); /* forgotten */
+
+  /* A cell appears on its own; one that becomes medium asks for a load. */
+  CHECK(ncpm_mirror_appear(mirror, 4, 2, &number) == NCPM_OK && number == 1);
+  CHECK(ncpm_mirror_delta(mirror, 0, 4, &delta) == NCPM_OK);
+  CHECK(ncpm_mirror_appear(mirror, -1, 1, &number) == NCPM_OK && number == 1); /* another type */
+  CHECK(ncpm_mirror_appear(mirror, -1, 0, &number) == NCPM_OK && number == 0);
+
+  /* What the host did behind the mirror's back is found and taken over. */
+  host[0] = host[1] = SECOND;
+  CHECK(ncpm_mirror_compare(mirror, host, &differing, &symbolic, &neural, &drift) == NCPM_OK);
+  CHECK(differing == 2 && drift == 0);
+  CHECK(ncpm_mirror_compare(mirror, host, &differing, &symbolic, &neural, &drift) == NCPM_OK);
+  CHECK(differing == 0);
+  CHECK(ncpm_mirror_energy(mirror, &after, &neural) == NCPM_OK && after == symbolic);
+
+  CHECK(ncpm_free_model(model) == NCPM_OK);
+  CHECK(ncpm_mirror_delta(mirror, 0, FIRST, &delta) == NCPM_OK);
+  CHECK(ncpm_free_mirror(mirror) == NCPM_OK);
+  CHECK(ncpm_free_mirror(mirror) == NCPM_HANDLE);
+  CHECK(ncpm_mirror_delta(mirror, 0, FIRST, &delta) == NCPM_HANDLE);
+}
+
+/* -- 3D ---------------------------------------------------------------------------------------------------- */
+
+static void solid(ncpm_model* model) {
+  const ncpm_lattice cubic = {3, {3, 4, 5}, {1, 0, -1}, NCPM_AXES};
+  int32_t voxels[60] = {0}, number;
+  double symbolic, neural, delta;
+  ncpm_state* state;
+
+  for (int plane = 0; plane < 2; ++plane)
+    for (int row = 1; row < 3; ++row) voxels[(plane * 4 + row) * 5 + 4] = 1 + plane;
+  CHECK(ncpm_geometry(model, &number) == NCPM_OK && number == NCPM_CUBIC);
+  CHECK(ncpm_is_periodic(model, 2, &number) == NCPM_OK && number == 1);
+  state = ncpm_create(model, &cubic, voxels, 3, types, NULL);
+  CHECK(state != NULL);
+  CHECK(ncpm_energy(state, &symbolic, &neural) == NCPM_OK);
+  CHECK(ncpm_delta(state, 59, 1, &delta) == NCPM_OK);
+  printf("%.17g %.17g\n", symbolic, delta);
+  CHECK(ncpm_sweep(state, 5, 1.0, 3, 4, 0, NULL) == NCPM_OK);
+  CHECK(ncpm_free_state(state) == NCPM_OK);
+  CHECK(ncpm_free_model(model) == NCPM_OK);
+}
+
 int main(int argc, char** argv) {
   ncpm_model* model;
-  ncpm_state *state, *strict;
-  ncpm_options options = {NCPM_TERM_FULL, 1};
-  ncpm_counts counts;
-  double symbolic, neural, delta, delta_s, delta_n, after_s, after_n, temperature;
-  int32_t count, periodic, forbids, now[H * W], of_cell[5];
-  int64_t volumes[5];
-  int32_t rows[2] = {4, 5}, cols[2] = {4, 4}, fresh[2] = {4, 4};
+  double temperature;
+  int32_t count, periodic, forbids, geometry;
 
-  CHECK(argc == 2);
+  CHECK(argc == 4);
   CHECK(ncpm_abi_version() == NCPM_ABI_VERSION);
   CHECK(strcmp(ncpm_last_error(), "") == 0);
   CHECK(ncpm_isa() != NULL);
@@ -88,50 +337,17 @@ int main(int argc, char** argv) {
   CHECK(ncpm_type_count(model, &count) == NCPM_OK && count == 3);
   CHECK(strcmp(ncpm_type_name(model, 0), "medium") == 0);
   CHECK(ncpm_temperature(model, &temperature) == NCPM_OK && temperature == 2.5);
-  CHECK(ncpm_is_periodic(model, &periodic) == NCPM_OK && periodic == 1);
+  CHECK(ncpm_geometry(model, &geometry) == NCPM_OK && geometry == NCPM_SQUARE);
+  CHECK(ncpm_is_periodic(model, 0, &periodic) == NCPM_OK && periodic == 1);
+  CHECK(ncpm_is_periodic(model, 1, &periodic) == NCPM_OK && periodic == 0);
   CHECK(ncpm_forbids_extinction(model, &forbids) == NCPM_OK && forbids == 1);
+  states(model);
 
-  state = ncpm_create(model, H, W, ids, 3, types, NULL);
-  CHECK(state != NULL);
-  misuse(model, state);
-
-  /* A flip changes the energy by its delta. */
-  CHECK(ncpm_energy(state, &symbolic, &neural) == NCPM_OK);
-  CHECK(ncpm_delta(state, 2, 4, 1, &delta) == NCPM_OK);
-  CHECK(ncpm_delta_parts(state, 2, 4, 1, &delta_s, &delta_n) == NCPM_OK);
-  CHECK(fabs(delta - delta_s - delta_n) < 1e-9);
-  printf("%.17g %.17g %.17g %.17g\n", symbolic, neural, delta_s, delta_n);
-  CHECK(ncpm_commit(state, 2, 4, 1) == NCPM_OK);
-  CHECK(ncpm_energy(state, &after_s, &after_n) == NCPM_OK);
-  CHECK(fabs(after_s - symbolic - delta_s) < 1e-9 && fabs(after_n - neural - delta_n) < 1e-4);
-
-  /* Division, death, and the way back. */
-  CHECK(ncpm_set_type(state, 4, 1) == NCPM_OK);
-  CHECK(ncpm_change_pixels(state, 2, rows, cols, fresh) == NCPM_OK);
-  CHECK(ncpm_get_cell_count(state, &count) == NCPM_OK && count == 5);
-  CHECK(ncpm_get_cells(state, count, of_cell, volumes) == NCPM_OK);
-  CHECK(of_cell[3] == -1 && of_cell[4] == 1 && volumes[4] == 2 && volumes[1] == 14);
-  CHECK(ncpm_remove_cell(state, 4) == NCPM_OK);
-  CHECK(ncpm_get_ids(state, now) == NCPM_OK && now[4 * W + 4] == 0);
-  CHECK(ncpm_reset(state, ids, 3, types) == NCPM_OK);
-  CHECK(ncpm_energy(state, &after_s, &after_n) == NCPM_OK);
-  CHECK(after_s == symbolic && after_n == neural);
-
-  /* Rules and dynamics. */
-  strict = ncpm_create(model, H, W, ids, 3, types, &options);
-  CHECK(ncpm_change_pixels(strict, 0, NULL, NULL, NULL) == NCPM_OK);
-  CHECK(ncpm_sweep(strict, 2, 1.0, 5, NCPM_BOUNDARY_ONLY, NULL) == NCPM_OK);
-  CHECK(ncpm_sweep(state, 3, 1.0, 11, NCPM_VON_NEUMANN, &counts) == NCPM_OK);
-  CHECK(counts.attempts == 3 * H * W && counts.proposals >= counts.accepted);
-
-  /* A state outlives its model's handle; freed handles are known as such. */
-  CHECK(ncpm_free_model(model) == NCPM_OK);
-  CHECK(ncpm_free_model(model) == NCPM_HANDLE);
-  CHECK(ncpm_delta(state, 0, 0, 1, &delta) == NCPM_OK);
-  CHECK(ncpm_free_state(state) == NCPM_OK);
-  CHECK(ncpm_free_state(state) == NCPM_HANDLE);
-  CHECK(ncpm_delta(state, 0, 0, 1, &delta) == NCPM_HANDLE);
-  CHECK(ncpm_free_state(NULL) == NCPM_HANDLE);
-  CHECK(ncpm_free_state(strict) == NCPM_OK);
+  model = ncpm_load(argv[2]);
+  CHECK(model != NULL);
+  mirrors(model);
+  model = ncpm_load(argv[3]);
+  CHECK(model != NULL);
+  solid(model);
   return 0;
 }

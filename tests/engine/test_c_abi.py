@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,19 +14,27 @@ import pytest
 from neuralcpm_bridge._engine import Model, State
 from neuralcpm_bridge.library import engine_header, engine_library
 
-from .models import LOCAL, artifact_bytes, metadata, network_weights, symbolic_weights
+from .models import LOCAL, Weights, artifact_bytes, metadata, network_weights, symbolic_weights
 
 COMPILER = os.environ.get("CC") or shutil.which("cc")
 PROGRAM = Path(__file__).with_name("abi_test.c")
+
+
+def written(path: Path, weights: Weights, **description: Any) -> Model:
+    path.write_bytes(artifact_bytes(weights, metadata(weights, **description)))
+    return Model.load(str(path))
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc) on this machine")
 def test_a_c_program(tmp_path: Path) -> None:
     """abi_test.c compiles without a warning, survives every misuse and computes what Python computes."""
     rng = np.random.default_rng(2)
-    weights = symbolic_weights(rng, ("contact", "volume")) | network_weights(rng, LOCAL)
-    path = tmp_path / "model.onnx"
-    path.write_bytes(artifact_bytes(weights, metadata(weights, neural=LOCAL, temperature=2.5, extinction=True)))
+    analytic = symbolic_weights(rng, ("contact", "volume", "surface"))
+    network = symbolic_weights(rng, ("contact", "volume")) | network_weights(rng, LOCAL)
+    paths = [tmp_path / f"{name}.onnx" for name in ("square", "hexagonal", "cubic")]
+    square = written(paths[0], network, neural=LOCAL, boundary=["periodic", "free"], temperature=2.5, extinction=True)
+    hexagonal = written(paths[1], analytic, geometry="hexagonal", orders={"contact": 3})
+    cubic = written(paths[2], analytic, geometry="cubic", orders={"contact": 1, "surface": 4})
 
     library, program = engine_library(), tmp_path / "abi_test"
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{engine_header().parent}"]
@@ -34,14 +43,25 @@ def test_a_c_program(tmp_path: Path) -> None:
         [COMPILER, *flags, str(PROGRAM), "-o", str(program), str(library), f"-Wl,-rpath,{library.parent}", "-lm"],
         check=True,
     )
-    ran = subprocess.run([str(program), str(path)], capture_output=True, text=True, check=False)
+    ran = subprocess.run([str(program), *map(str, paths)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
 
+    types = np.array([0, 1, 2], dtype=np.int32)
     ids = np.zeros((12, 14), dtype=np.int32)
     ids[3:8, 3:6], ids[3:8, 6:9], ids[0, 0] = 1, 2, 2
-    state = State(Model.load(str(path)), ids, np.array([0, 1, 2], dtype=np.int32))
-    assert tuple(map(float, ran.stdout.split())) == (*state.energy(), *state.delta_parts(2, 4, 1))
+    flat = State(square, ids, types)
+    hexagons = np.zeros((6, 8), dtype=np.int32)
+    hexagons[1:5, 1:3], hexagons[1:5, 3:5] = 2, 1  # numbered by the host's ids; the third cell is medium
+    rows = State(hexagonal, hexagons, types[[0, 2, 1]], layout="rows", boundary=["free", "periodic"])
+    voxels = np.zeros((3, 4, 5), dtype=np.int32)
+    voxels[0, 1:3, 4], voxels[1, 1:3, 4] = 1, 2
+    solid = State(cubic, voxels, types, boundary=["periodic", "free", "periodic"])
+    assert [tuple(map(float, line.split())) for line in ran.stdout.splitlines()] == [
+        (*flat.energy(), *flat.delta_parts(2 * 14 + 4, 1)),
+        (rows.energy()[0], rows.delta(11, 2)),
+        (solid.energy()[0], solid.delta(59, 1)),
+    ]
 
 
 def test_the_library_exports_nothing_else() -> None:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from neuralcpm_bridge._engine import EngineError, Model, read_artifact
+from neuralcpm_bridge._engine import EngineError, Model, State
 
-from .models import NH, artifact_bytes, field, metadata, network_weights, symbolic_weights, tensor, weights_hash
+from .models import (
+    LOCAL,
+    NH,
+    Weights,
+    artifact_bytes,
+    field,
+    format_1,
+    metadata,
+    network_weights,
+    symbolic_weights,
+    tensor,
+    weights_hash,
+)
 
 RNG = np.random.default_rng(5)
 SYMBOLIC = symbolic_weights(RNG, ("contact", "volume"))
@@ -20,28 +32,58 @@ WEIGHTS = SYMBOLIC | network_weights(RNG, NH)
 GOOD = artifact_bytes(WEIGHTS, metadata(WEIGHTS, neural=NH))
 
 
-def refusal(path: Path, content: bytes, load=Model.load) -> str:
+def read(path: Path, content: bytes) -> Model:
     path.write_bytes(content)
+    return Model.load(str(path))
+
+
+def refusal(path: Path, content: bytes) -> str:
     with pytest.raises(EngineError) as caught:
-        load(str(path))
+        read(path, content)
     message = str(caught.value)
     assert message.endswith("."), message
     assert "\n" not in message
     return message
 
 
-def test_reads_what_was_written(tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
-    path.write_bytes(GOOD)
-    text, weights, found = read_artifact(str(path))
-    assert json.loads(text)["types"] == ["medium", "A", "B"]
-    assert found == weights_hash(WEIGHTS)
-    assert sorted(weights) == sorted(WEIGHTS)
+@pytest.mark.parametrize("describe", [metadata, format_1])
+def test_reads_what_was_written(tmp_path: Path, describe: Any) -> None:
+    model = read(tmp_path / "model.onnx", artifact_bytes(WEIGHTS, describe(WEIGHTS, neural=NH)))
+    assert model.type_names == ["medium", "A", "B"]
+    assert model.hash == weights_hash(WEIGHTS)
+    assert sorted(model.weights) == sorted(WEIGHTS)
     for name, array in WEIGHTS.items():
-        assert weights[name].dtype == array.dtype
-        np.testing.assert_array_equal(weights[name], array)
-    model = Model.load(str(path))
-    assert (model.boundary, model.covered, model.type_names) == ("periodic", True, ["medium", "A", "B"])
+        assert model.weights[name].dtype == array.dtype
+        np.testing.assert_array_equal(model.weights[name], array)
+    assert (model.geometry, model.boundary, model.covered) == ("square", ["periodic", "periodic"], True)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "boundary"),
+    [
+        ("square", ["free", "periodic"]),
+        ("hexagonal", ["periodic", "free"]),
+        ("cubic", ["periodic", "free", "periodic"]),
+    ],
+)
+def test_reads_lattices(tmp_path: Path, geometry: str, boundary: list[str]) -> None:
+    description = metadata(SYMBOLIC, boundary, geometry=geometry, orders={"contact": 4})
+    model = read(tmp_path / "model.onnx", artifact_bytes(SYMBOLIC, description))
+    assert (model.geometry, model.boundary) == (geometry, boundary)
+
+
+def test_orders_are_read(tmp_path: Path) -> None:
+    """A single pixel has as many unlike pairs as neighbours, and 2/|N| of them each way."""
+    weights = {"symbolic.surface.strength": np.array([0.0, 1, 1]), "symbolic.surface.target": np.zeros(3)}
+    ids = np.zeros((9, 9), dtype=np.int32)
+    ids[4, 4:6] = 1
+    types = np.array([0, 1], dtype=np.int32)
+    for order, count in {None: 8, 1: 4, 2: 8, 3: 12, 4: 20}.items():
+        orders = {"surface": order} if order else None
+        description = metadata(weights, orders=orders)
+        description["symbolic"] = {"terms": description["symbolic"]["terms"]}
+        model = read(tmp_path / "model.onnx", artifact_bytes(weights, description))
+        assert State(model, ids, types).energy()[0] == pytest.approx((2 / count * 2 * (count - 1)) ** 2)
 
 
 def test_reads_packed_dimensions(tmp_path: Path) -> None:
@@ -49,10 +91,10 @@ def test_reads_packed_dimensions(tmp_path: Path) -> None:
     array = SYMBOLIC["symbolic.contact.J"]
     packed = field(1, bytes([3, 3])) + field(2, 11) + field(8, b"symbolic.contact.J") + field(9, array.tobytes())
     only = {"symbolic.contact.J": array}
-    content = artifact_bytes({}, {"weights_hash": weights_hash(only), "format": 1}) + field(7, field(5, packed))
-    path = tmp_path / "model.onnx"
-    path.write_bytes(content)
-    np.testing.assert_array_equal(read_artifact(str(path))[1]["symbolic.contact.J"], array)
+    description = metadata(only) | {"weights_hash": weights_hash(only)}
+    description["symbolic"] = {"terms": description["symbolic"]["terms"]}
+    model = read(tmp_path / "model.onnx", artifact_bytes({}, description) + field(7, field(5, packed)))
+    np.testing.assert_array_equal(model.weights["symbolic.contact.J"], array)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +104,7 @@ def test_reads_packed_dimensions(tmp_path: Path) -> None:
         pytest.param(b"\x89PNG\r\n\x1a\n" + bytes(100), "not an ONNX file", id="picture"),
         pytest.param(b"hello, world, this is not a model", "not an ONNX file", id="text"),
         pytest.param(artifact_bytes(WEIGHTS, None), "not an exported Hamiltonian", id="foreign model"),
-        pytest.param(artifact_bytes(WEIGHTS, {"format": 2}), "format 2", id="newer format"),
+        pytest.param(artifact_bytes(WEIGHTS, {"format": 3}), "format 3", id="newer format"),
         pytest.param(artifact_bytes(WEIGHTS, {"types": ["medium"]}), "'format'", id="no format"),
         pytest.param(artifact_bytes(WEIGHTS, "{"), "not valid JSON", id="cut JSON"),
         pytest.param(artifact_bytes(WEIGHTS, "[" * 1000), "too deep", id="deep JSON"),
@@ -96,6 +138,66 @@ def test_refuses(tmp_path: Path, content: bytes, part: str) -> None:
     assert part in refusal(tmp_path / "model.onnx", content)
 
 
+def described(geometry: str = "square", boundary: Any = "periodic", **more: Any) -> dict[str, Any]:
+    return metadata(SYMBOLIC, boundary, geometry=geometry, **more)
+
+
+def with_lattice(**lattice: Any) -> dict[str, Any]:
+    description = described()
+    return description | {"lattice": description["lattice"] | lattice}
+
+
+LENGTH = symbolic_weights(RNG, ("length",), minor=True)
+FLAT, SOLID = (symbolic_weights(RNG, ("external",), shape) for shape in ((5, 6), (4, 5, 6)))
+
+
+@pytest.mark.parametrize(
+    ("weights", "description", "part"),
+    [
+        pytest.param(SYMBOLIC, with_lattice(geometry="triangular"), "'triangular'", id="geometry"),
+        pytest.param(SYMBOLIC, with_lattice(geometry=6), "geometry", id="geometry as a number"),
+        pytest.param(SYMBOLIC, with_lattice(boundary=["periodic"] * 3), "3 boundaries", id="boundaries"),
+        pytest.param(SYMBOLIC, with_lattice(geometry="cubic"), "2 boundaries", id="a boundary too few"),
+        pytest.param(SYMBOLIC, with_lattice(boundary=["periodic", "noflux"]), "'noflux'", id="boundary word"),
+        pytest.param(SYMBOLIC, with_lattice(boundary=None), "boundary", id="no boundary"),
+        pytest.param(SYMBOLIC, described() | {"lattice": None}, "boundary", id="no lattice in format 2"),
+        pytest.param(SYMBOLIC, described(orders={"contact": 0}), "symbolic.terms.contact.order", id="order 0"),
+        pytest.param(SYMBOLIC, described(orders={"contact": 21}), "orders from 1 to 20", id="order"),
+        pytest.param(SYMBOLIC, described("cubic", orders={"contact": 10}), "orders from 1 to", id="order in 3D"),
+        pytest.param(SYMBOLIC, described(orders={"contact": 1.5}), "order", id="half an order"),
+        pytest.param(SYMBOLIC, described(fixed_lattice=[4, 5, 6]), "fixed_lattice", id="fixed lattice in 3D"),
+        pytest.param(SYMBOLIC, described("cubic", fixed_lattice=[4, 5]), "fixed_lattice", id="fixed lattice in 2D"),
+        pytest.param(SYMBOLIC, described(fixed_lattice=[4, 0]), "fixed_lattice", id="fixed to nothing"),
+        pytest.param(LENGTH, metadata(LENGTH), "in 3D only", id="shortest axis in 2D"),
+        pytest.param(LENGTH, metadata(LENGTH, geometry="hexagonal"), "in 3D only", id="shortest axis on hexagons"),
+        pytest.param(SOLID, metadata(SOLID), "external fields", id="fields in 3D"),
+        pytest.param(FLAT, metadata(FLAT, geometry="cubic"), "external fields", id="fields in 2D"),
+        *(
+            pytest.param(
+                SYMBOLIC | network_weights(RNG, spec),
+                metadata(SYMBOLIC, neural=spec, geometry=geometry),
+                "convolutions are for 2D square lattices",
+                id=f"{spec['kind']} on a {geometry} lattice",
+            )
+            for spec in (NH, LOCAL)
+            for geometry in ("hexagonal", "cubic")
+        ),
+    ],
+)
+def test_refuses_a_lattice(tmp_path: Path, weights: Weights, description: dict[str, Any], part: str) -> None:
+    assert part in refusal(tmp_path / "model.onnx", artifact_bytes(weights, description))
+
+
+def test_a_fixed_lattice_takes_no_other(tmp_path: Path) -> None:
+    for geometry, shape, other in (("square", [4, 5], (5, 4)), ("cubic", [2, 3, 4], (2, 3, 5))):
+        description = described(geometry, fixed_lattice=shape)
+        model = read(tmp_path / "model.onnx", artifact_bytes(SYMBOLIC, description))
+        types = np.zeros(1, dtype=np.int32)
+        State(model, np.zeros(shape, dtype=np.int32), types)
+        with pytest.raises(EngineError, match="is bound to"):
+            State(model, np.zeros(other, dtype=np.int32), types)
+
+
 @pytest.mark.parametrize(
     ("bad", "part"),
     [
@@ -109,7 +211,7 @@ def test_refuses(tmp_path: Path, content: bytes, part: str) -> None:
 )
 def test_refuses_a_bad_tensor(tmp_path: Path, bad: bytes, part: str) -> None:
     content = artifact_bytes(WEIGHTS, metadata(WEIGHTS, neural=NH)) + field(7, field(5, bad))
-    assert part in refusal(tmp_path / "model.onnx", content, read_artifact)
+    assert part in refusal(tmp_path / "model.onnx", content)
 
 
 def test_refuses_what_is_no_file(tmp_path: Path) -> None:
@@ -124,26 +226,50 @@ def test_refuses_a_changed_symbolic_number(tmp_path: Path) -> None:
     assert "symbolic.volume.target" in refusal(tmp_path / "model.onnx", artifact_bytes(WEIGHTS, description))
 
 
-def test_recomputes_the_examples(tmp_path: Path) -> None:
+VOLUME = {"symbolic.volume.strength": np.array([0.0, 2.0, 1.0]), "symbolic.volume.target": np.array([0.0, 3.0, 3.0])}
+EXAMPLE = {"shape": [2, 3], "runs": [[0, 2], [1, 1], [0, 3]], "types": [0, 1]}
+ENERGIES = {"energy": 8.0, "symbolic": 8.0, "neural": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("description", "example", "wrong_flips"),
+    [
+        pytest.param(
+            metadata(VOLUME), EXAMPLE | {"flips": [[0, 1, -6.0], [2, 0, 10.0]]}, [6, 1, 0.0], id="format 2, by site"
+        ),
+        pytest.param(
+            format_1(VOLUME), EXAMPLE | {"flips": [[0, 0, 1, -6.0]]}, [9, 0, 1, 0.0], id="format 1, by row and column"
+        ),
+        pytest.param(
+            metadata(VOLUME, geometry="cubic"),
+            {"shape": [2, 1, 3], "runs": [[0, 5], [1, 1]], "types": [0, 1], "flips": [[4, 1, -6.0]]},
+            [0, 0, 1, -6.0],  # rows and columns belong to square lattices
+            id="3D",
+        ),
+    ],
+)
+def test_recomputes_the_examples(
+    tmp_path: Path, description: dict[str, Any], example: dict[str, Any], wrong_flips: list[float]
+) -> None:
     """A file whose stored energies do not come out is refused, one whose energies do is read."""
-    weights = {
-        "symbolic.volume.strength": np.array([0.0, 2.0, 1.0]),
-        "symbolic.volume.target": np.array([0.0, 3.0, 3.0]),
-    }
-    example = {"shape": [2, 3], "runs": [[0, 2], [1, 1], [0, 3]], "types": [0, 1], "flips": [[0, 0, 1, -6.0]]}
-    energies = {"energy": 8.0, "symbolic": 8.0, "neural": 0.0}
-    description = metadata(weights) | {"symbolic": {"terms": metadata(weights)["symbolic"]["terms"]}}
+    description = description | {"symbolic": {"terms": description["symbolic"]["terms"]}}
     path = tmp_path / "model.onnx"
-    path.write_bytes(artifact_bytes(weights, description | {"examples": [example | energies]}))
-    Model.load(str(path))
+    good = example | ENERGIES
+    read(path, artifact_bytes(VOLUME, description | {"examples": [good]}))
     for wrong in (
         {"symbolic": 9.0},
-        {"flips": [[0, 0, 1, -5.0]]},
+        {"neural": 1.0},
+        {"flips": [[*good["flips"][0][:-1], -5.0]]},
+        {"flips": [wrong_flips]},
+        {"flips": [[0]]},
         {"runs": [[0, 7]]},
+        {"runs": [[0, 2]]},
         {"runs": [[3, 6]]},
-        {"flips": [[9, 0, 1, 0]]},
+        {"shape": [6]},
+        {"shape": [2, -3]},
+        {"types": [0, 5]},
     ):
-        refusal(path, artifact_bytes(weights, description | {"examples": [example | energies | wrong]}))
+        refusal(path, artifact_bytes(VOLUME, description | {"examples": [good | wrong]}))
 
 
 def test_names_that_are_no_text_are_refused_in_text(tmp_path: Path) -> None:
@@ -152,7 +278,7 @@ def test_names_that_are_no_text_are_refused_in_text(tmp_path: Path) -> None:
     assert "neural.???" in refusal(tmp_path / "model.onnx", content)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_survives_any_damage(tmp_path: Path, data: st.DataObject) -> None:
     """Cut anywhere, flip any bytes: an error or a model, never a crash; changed weights never pass."""

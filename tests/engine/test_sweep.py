@@ -4,141 +4,204 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import threading
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from neuralcpm_bridge._engine import EngineError, State, run_chains
+from neuralcpm_bridge._engine import EngineError, Model, State, run_chains
+from neuralcpm_bridge.lattice import Lattice, Layout
+from neuralcpm_bridge.state import CellState
 
 from ..strategies import random_state
+from .lattices import open_state, scattered
 from .models import LOCAL, make_model, network_weights, symbolic_weights
 
-SAMPLERS = list(itertools.product(["moore", "von_neumann"], [False, True]))
+CONTACT = np.array([[0.0, 1.2, 0.8], [1.2, 0.5, 1.5], [0.8, 1.5, 0.3]])
 
 
-def small_model(boundary: str = "periodic"):
+def small_model(boundary: str | Sequence[str] = "periodic", geometry: str = "square") -> Model:
     weights = {
-        "symbolic.contact.J": np.array([[0.0, 1.2, 0.8], [1.2, 0.5, 1.5], [0.8, 1.5, 0.3]]),
+        "symbolic.contact.J": CONTACT,
         "symbolic.volume.strength": np.array([0.0, 0.3, 0.2]),
         "symbolic.volume.target": np.array([0.0, 3.0, 2.0]),
     }
-    return make_model(weights, boundary)
+    return make_model(weights, boundary, geometry=geometry)
 
 
-def directed_pairs(shape: tuple[int, int], neighbourhood: str, periodic: bool) -> list[tuple[int, int]]:
-    """(target, source) of every directed pair, −1 where the source is off the lattice."""
-    pairs = []
-    for row, col in np.ndindex(shape):
-        for down, right in itertools.product((-1, 0, 1), repeat=2):
-            if (down, right) == (0, 0) or (neighbourhood == "von_neumann" and down and right):
-                continue
-            r, c = row + down, col + right
-            inside = 0 <= r < shape[0] and 0 <= c < shape[1]
-            pairs.append((row * shape[1] + col, (r % shape[0]) * shape[1] + c % shape[1] if inside or periodic else -1))
-    return pairs
+# -- the distribution ----------------------------------------------------------------------------------------------
+
+TINY: dict[str, tuple[str, Layout, tuple[int, ...]]] = {
+    "square": ("square", "axes", (3, 3)),
+    "hexagonal axes": ("hexagonal", "axes", (3, 3)),
+    "hexagonal rows": ("hexagonal", "rows", (4, 2)),
+    "cube": ("cubic", "axes", (2, 2, 2)),
+    "brick": ("cubic", "axes", (2, 2, 3)),
+}
+CELLS = np.array([0, 1, 2], dtype=np.int32)
 
 
-SHAPE, CELLS = (3, 3), np.array([0, 1, 2], dtype=np.int32)
-START = (1, 1, 1, 1, 2, 1, 2, 2, 2)
+def tiny_lattice(name: str, boundary: str) -> Lattice:
+    geometry, layout, shape = TINY[name]
+    return Lattice.of(shape, geometry, boundary, layout)
 
 
-def tiny_state(boundary: str, ids: tuple[int, ...] = START) -> State:
-    return State(small_model(boundary), np.array(ids, dtype=np.int32).reshape(SHAPE), CELLS, forbid_extinction=True)
+def tiny_state(lattice: Lattice) -> State:
+    """Two cells share all sites, half each; neither may vanish. There is no medium: it would die out for good."""
+    ids = 1 + np.arange(lattice.sites).reshape(lattice.shape) * 2 // lattice.sites
+    model = small_model(lattice.boundary, lattice.geometry.name)
+    return open_state(model, CellState(ids, CELLS, lattice), forbid_extinction=True)
+
+
+def as_bits(ids: NDArray[np.int32]) -> int:
+    return int((ids.ravel() == 2) @ (1 << np.arange(ids.size)))
 
 
 @functools.cache
-def stationary(boundary: str, neighbourhood: str) -> dict[tuple[int, ...], float]:
-    """Probability of every state that can be reached, from the transition matrix of the process itself.
+def stationary(lattice: Lattice, order: int) -> NDArray[np.float64]:
+    """Probability of every state, by its bits, from the transition matrix of the process itself.
 
     A copy is proposed in proportion to the neighbours that offer it, so the answer is not given by the Boltzmann
-    weights alone. There is no medium: it would die out, and nothing could bring it back.
+    weights alone. An attempt is a site and one of |N| directions, whether or not there is another site.
     """
-    pairs = directed_pairs(SHAPE, neighbourhood, boundary == "periodic")
-    engine = tiny_state(boundary)
-    index, todo, transitions = {START: 0}, [START], []
+    table, engine = lattice.neighbours(order), tiny_state(lattice)
+    start = as_bits(engine.ids)
+    known, todo, transitions = {start}, [start], []
     while todo:
-        ids = todo.pop()
-        engine.reset(np.array(ids, dtype=np.int32).reshape(SHAPE), CELLS)
-        for target, source in pairs:
-            if source < 0 or ids[source] == ids[target]:
-                continue
-            delta = engine.delta(*divmod(target, SHAPE[1]), ids[source])
+        state = todo.pop()
+        ids = 1 + (state >> np.arange(lattice.sites) & 1).astype(np.int32)
+        engine.reset(ids.reshape(lattice.shape), CELLS)
+        offers = ((ids[table] != ids[:, None]) & (table >= 0)).sum(axis=1)
+        for site in np.flatnonzero(offers).tolist():
+            delta = engine.delta(site, 3 - int(ids[site]))
             if delta == np.inf:
                 continue
-            after = (*ids[:target], ids[source], *ids[target + 1 :])
-            if after not in index:
-                index[after] = len(index)
+            after = state ^ (1 << site)
+            if after not in known:
+                known.add(after)
                 todo.append(after)
-            transitions.append((index[ids], index[after], min(1.0, np.exp(-delta)) / len(pairs)))
+            transitions.append((state, after, offers[site] * min(1.0, np.exp(-delta)) / table.size))
     out, into, rate = (np.array(column) for column in zip(*transitions, strict=True))
-    stay = 1 - np.bincount(out, rate, len(index))
-    probability = np.full(len(index), 1 / len(index))
+    states = 1 << lattice.sites
+    stay = 1 - np.bincount(out, rate, states)
+    probability = np.zeros(states)
+    probability[list(known)] = 1 / len(known)
     change = 1.0
     while change > 1e-9:
         before = probability
-        probability = probability * stay + np.bincount(into, probability[out] * rate, len(index))
+        probability = probability * stay + np.bincount(into, probability[out] * rate, states)
         change = np.abs(probability - before).sum()
-    return dict(zip(index, probability, strict=True))
+    return probability
 
 
-@pytest.mark.parametrize("boundary", ["periodic", "free"])
-@pytest.mark.parametrize(("neighbourhood", "boundary_only"), SAMPLERS)
-def test_stationary_distribution(boundary: str, neighbourhood: str, boundary_only: bool) -> None:
-    """Two cells share 3×3 sites, neither may vanish: each of some 510 states as often as enumeration says."""
-    exact = stationary(boundary, neighbourhood)
-    bits = 1 << np.arange(9)
-    expected = np.zeros(512)
-    expected[(np.array(list(exact)) == 2) @ bits] = list(exact.values())
-    chains = [tiny_state(boundary) for _ in range(200)]
+def assert_samples(lattice: Lattice, expected: NDArray[np.float64], **options: Any) -> None:
+    """Many chains visit every state as often as `expected` says."""
+    chains = [tiny_state(lattice) for _ in range(200)]
     seeds = list(range(len(chains)))
-    run_chains(chains, 50, 1.0, seeds, 2, neighbourhood, boundary_only)
+    run_chains(chains, 500, 1.0, seeds, 2, **options)
     samples = []
-    for _ in range(100):
-        run_chains(chains, 20, 1.0, seeds, 2, neighbourhood, boundary_only)
-        samples += [int((chain.ids.ravel() == 2) @ bits) for chain in chains]
-    seen = np.bincount(samples, minlength=512) / len(samples)
+    for _ in range(50):
+        run_chains(chains, 50, 1.0, seeds, 2, **options)
+        samples += [as_bits(chain.ids) for chain in chains]
+    seen = np.bincount(samples, minlength=expected.size) / len(samples)
     # Half the sum of the mean deviations of n independent samples, sqrt(2 p (1 - p) / (pi n)) each.
     typical = 0.5 * np.sqrt(2 * expected * (1 - expected) / (np.pi * len(samples))).sum()
     assert 0.5 * np.abs(seen - expected).sum() < 1.25 * typical
 
 
-@pytest.mark.parametrize(("neighbourhood", "boundary_only"), SAMPLERS)
-@pytest.mark.parametrize("shape", [(12, 15), (50, 60)])  # trees of boundary pairs two and three levels deep
-def test_chains_resume(shape: tuple[int, int], neighbourhood: str, boundary_only: bool) -> None:
+@pytest.mark.parametrize("boundary_only", [False, True], ids=["plain", "boundary only"])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("boundary", ["periodic", "free"])
+@pytest.mark.parametrize("name", TINY)
+def test_stationary_distribution(name: str, boundary: str, order: int, boundary_only: bool) -> None:
+    """Each of the 254 to 4094 states as often as enumeration says."""
+    lattice = tiny_lattice(name, boundary)
+    expected = stationary(lattice, order)
+    assert_samples(lattice, expected, copy_order=order, boundary_only=boundary_only)
+
+
+@pytest.mark.parametrize("boundary", ["periodic", "free"])
+@pytest.mark.parametrize("name", ["square", "hexagonal axes", "hexagonal rows", "cube"])
+def test_balanced_sweeps_are_boltzmann(name: str, boundary: str) -> None:
+    lattice = tiny_lattice(name, boundary)
+    engine = tiny_state(lattice)
+    states = np.flatnonzero(stationary(lattice, lattice.geometry.moore_order) > 0)
+    energies = []
+    for state in states.tolist():
+        ids = 1 + (state >> np.arange(lattice.sites) & 1).astype(np.int32)
+        engine.reset(ids.reshape(lattice.shape), CELLS)
+        energies.append(engine.energy()[0])
+    expected = np.zeros(1 << lattice.sites)
+    expected[states] = np.exp(-np.array(energies)) / np.exp(-np.array(energies)).sum()
+    assert_samples(lattice, expected, boundary_only=True, balanced=True)
+
+
+# -- the clock -----------------------------------------------------------------------------------------------------
+
+LARGE: dict[str, tuple[str, Layout, tuple[int, ...]]] = {
+    "square": ("square", "axes", (12, 15)),
+    "larger square": ("square", "axes", (50, 60)),  # a tree of boundary pairs of three levels instead of two
+    "hexagonal axes": ("hexagonal", "axes", (13, 15)),
+    "hexagonal rows": ("hexagonal", "rows", (14, 15)),
+    "cubic": ("cubic", "axes", (7, 8, 9)),
+}
+
+
+def large_state(name: str, boundary: str = "periodic", ids: int = 6) -> tuple[Model, CellState]:
+    geometry, layout, shape = LARGE[name]
+    lattice = Lattice.of(shape, geometry, boundary, layout)
+    return small_model(boundary, geometry), scattered(np.random.default_rng(0), lattice, ids)
+
+
+@pytest.mark.parametrize("boundary_only", [False, True], ids=["plain", "boundary only"])
+@pytest.mark.parametrize("order", [0, 1, 4])
+@pytest.mark.parametrize("name", LARGE)
+def test_chains_resume(name: str, order: int, boundary_only: bool) -> None:
     """Ten steps, or three and seven in another state object that knows the lattice and the count of attempts."""
-    model = small_model()
-    start = random_state(np.random.default_rng(0), shape, 6)
-    whole = State(model, start.ids, start.types, forbid_extinction=True)
-    counts = whole.sweep(10, 1.0, 42, neighbourhood, boundary_only)
-    first = State(model, start.ids, start.types, forbid_extinction=True)
-    before = first.sweep(3, 1.0, 42, neighbourhood, boundary_only)
-    second = State(model, first.ids, first.types, forbid_extinction=True)
+    model, start = large_state(name)
+    whole = open_state(model, start, forbid_extinction=True)
+    counts = whole.sweep(10, 1.0, 42, order, boundary_only)
+    first = open_state(model, start, forbid_extinction=True)
+    before = first.sweep(3, 1.0, 42, order, boundary_only)
+    second = open_state(model, CellState(first.ids, first.types, start.lattice), forbid_extinction=True)
     second.attempts = first.attempts
-    after = second.sweep(7, 1.0, 42, neighbourhood, boundary_only)
+    after = second.sweep(7, 1.0, 42, order, boundary_only)
     np.testing.assert_array_equal(whole.ids, second.ids)
-    assert whole.attempts == second.attempts == 10 * shape[0] * shape[1]
+    assert whole.attempts == second.attempts == 10 * start.lattice.sites
     assert counts == {key: before[key] + after[key] for key in counts}
-    other = State(model, start.ids, start.types, forbid_extinction=True)
-    other.sweep(10, 1.0, 43, neighbourhood, boundary_only)
+    other = open_state(model, start, forbid_extinction=True)
+    other.sweep(10, 1.0, 43, order, boundary_only)
     assert (other.ids != whole.ids).any()
 
 
 @pytest.mark.parametrize("boundary", ["periodic", "free"])
-@pytest.mark.parametrize("neighbourhood", ["moore", "von_neumann"])
-def test_both_samplers_keep_the_same_time(boundary: str, neighbourhood: str) -> None:
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("name", ["square", "hexagonal axes", "hexagonal rows", "cubic"])
+def test_both_samplers_keep_the_same_time(name: str, boundary: str, order: int) -> None:
     """Proposals and acceptances per Monte Carlo step agree: skipping attempts does not skip time."""
-    model = small_model(boundary)
-    start = random_state(np.random.default_rng(2), (48, 48), 60)
+    model, start = large_state(name, boundary, ids=30)
     totals = []
     for boundary_only in (False, True):
-        chains = [State(model, start.ids, start.types, forbid_extinction=True) for _ in range(60)]
-        counts = run_chains(chains, 20, 1.0, list(range(60)), 2, neighbourhood, boundary_only)
+        chains = [open_state(model, start, forbid_extinction=True) for _ in range(100)]
+        counts = run_chains(chains, 20, 1.0, list(range(100)), 2, order, boundary_only)
         totals.append(np.array([[count["proposals"], count["accepted"]] for count in counts]))
-    assert all(count["attempts"] == 20 * 48 * 48 for count in counts)
-    error = np.sqrt(sum(total.var(axis=0, ddof=1) / 60 for total in totals))
+    assert all(count["attempts"] == 20 * start.lattice.sites for count in counts)
+    error = np.sqrt(sum(total.var(axis=0, ddof=1) / 100 for total in totals))
     assert (np.abs(totals[0].mean(axis=0) - totals[1].mean(axis=0)) < 4.5 * error).all()
+
+
+def test_copy_order_0_is_all_around() -> None:
+    for name, order in (("square", 2), ("hexagonal rows", 1), ("cubic", 3)):
+        results = []
+        for chosen in (0, order, order + 1):
+            model, start = large_state(name)
+            state = open_state(model, start)
+            state.sweep(3, 1.0, 1, chosen)
+            results.append(state.ids.tobytes())
+        assert results[0] == results[1] != results[2]
 
 
 def test_threads_change_nothing() -> None:
