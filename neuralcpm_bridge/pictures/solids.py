@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ OUTLINE = 1.1
 AZIMUTH, ELEVATION = np.radians(28), np.radians(28)
 DARKEST = 0.58
 """What is left of a colour where no light falls."""
+
+POINTS = 1 << 18
+"""On the sides of voxels, placed together."""
 
 BOX = (196, 198, 202)
 """Colour of the edges of the lattice's box."""
@@ -88,6 +91,11 @@ class Camera(NamedTuple):
         away = places - self.middle
         return self.side / 2 + self.scale * (away @ RIGHT), self.side / 2 - self.scale * (away @ UP)
 
+    def pixel_numbers(self, places: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Flat indices into the picture."""
+        col, row = (np.clip(place.astype(np.int64), 0, self.side - 1) for place in self.pixels(places))
+        return row * self.side + col
+
 
 def _camera(corners: NDArray[np.float64], side: int) -> Camera:
     """So far away that the whole box is seen."""
@@ -99,33 +107,38 @@ def _camera(corners: NDArray[np.float64], side: int) -> Camera:
 def _seen(state: CellState, camera: Camera) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """The cell seen at each pixel, 0 where there is none, and how bright it is, `[side, side]`.
 
-    All sides of voxels that face the eye, as points dense enough to leave no pixel out, painted from far to near.
+    All sides of voxels that face the eye, as points dense enough to leave no pixel out; the nearest ones stay.
     """
     soft = _blurred(state.ids > 0)
-    parts = [_facing(state, axis, camera, soft) for axis in range(3)]
-    row, col, depth, cell, light = (np.concatenate(column) for column in zip(*parts, strict=True))
-    order = np.argsort(depth, kind="stable")
-    row, col = (np.clip(place[order].astype(np.int64), 0, camera.side - 1) for place in (row, col))
-    ids, shade = np.zeros((camera.side,) * 2, dtype=np.int32), np.zeros((camera.side,) * 2)
-    ids[row, col], shade[row, col] = cell[order], DARKEST + (1 - DARKEST) * light[order]
-    return ids, shade
-
-
-def _facing(state: CellState, axis: int, camera: Camera, soft: NDArray[np.float32]) -> tuple[NDArray[Any], ...]:
-    """Row, column, nearness, cell and light of points on the voxels' free sides up one axis."""
-    beyond = np.ones(state.shape, dtype=bool)
-    inner, next_ones = [slice(None)] * 3, [slice(None)] * 3
-    inner[axis], next_ones[axis] = slice(0, -1), slice(1, None)
-    beyond[tuple(inner)] = state.ids[tuple(next_ones)] == 0
-    voxels = np.argwhere((state.ids > 0) & beyond)
+    nearest = np.full(camera.side**2, -np.inf)
+    ids, shade = np.zeros(nearest.size, dtype=np.int32), np.zeros(nearest.size)
     steps = max(1, int(np.ceil(1.2 * camera.scale)))
     grid = (np.arange(steps) + 0.5) / steps - 0.5
-    points = np.stack(np.meshgrid(*([0.5] if a == axis else grid for a in range(3)), indexing="ij"), axis=-1)
-    places = (voxels[:, None] + points.reshape(1, -1, 3)).reshape(-1, 3)
-    col, row = camera.pixels(places)
-    each = steps**2
-    light = np.clip(_normals(soft, voxels) @ LIGHT, 0, 1)
-    return row, col, places @ EYE, np.repeat(state.ids[tuple(voxels.T)], each), np.repeat(light, each)
+    for axis in range(3):
+        points = np.stack(np.meshgrid(*([0.5] if a == axis else grid for a in range(3)), indexing="ij"), axis=-1)
+        sides = _facing(state.ids, axis)
+        for start in range(0, len(sides), POINTS // steps**2 + 1):
+            voxels = sides[start : start + POINTS // steps**2 + 1]
+            places = (voxels[:, None] + points.reshape(1, -1, 3)).reshape(-1, 3)
+            depth = places @ EYE
+            order = np.argsort(depth, kind="stable")  # of points on one pixel the last one written stays
+            pixel, depth, voxel = camera.pixel_numbers(places)[order], depth[order], order // steps**2
+            seen = depth > nearest[pixel]
+            pixel, voxel = pixel[seen], voxel[seen]
+            nearest[pixel] = depth[seen]
+            ids[pixel] = state.ids[tuple(voxels.T)][voxel]
+            shade[pixel] = (DARKEST + (1 - DARKEST) * np.clip(_normals(soft, voxels) @ LIGHT, 0, 1))[voxel]
+    return ids.reshape(camera.side, -1), shade.reshape(camera.side, -1)
+
+
+def _facing(ids: NDArray[np.int32], axis: int) -> NDArray[np.int64]:
+    """Voxels of cells `[n, 3]` with nothing behind their side up one axis: the eye sees that side."""
+    beyond = np.ones(ids.shape, dtype=bool)
+    inner: list[slice] = [slice(None)] * 3
+    following = inner.copy()
+    inner[axis], following[axis] = slice(0, -1), slice(1, None)
+    beyond[tuple(inner)] = ids[tuple(following)] == 0
+    return np.argwhere((ids > 0) & beyond)
 
 
 def _blurred(mask: NDArray[np.bool_]) -> NDArray[np.float32]:
