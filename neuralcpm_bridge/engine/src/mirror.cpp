@@ -12,6 +12,9 @@ namespace ncpm {
 
 std::vector<std::int32_t> IdMap::load(std::vector<HostCell> cells) {
   std::sort(cells.begin(), cells.end(), [](const HostCell& a, const HostCell& b) { return a.id < b.id; });
+  for (std::size_t i = 1; i < cells.size(); ++i)
+    if (cells[i].id == cells[i - 1].id)
+      throw Error("Cell " + std::to_string(cells[i].id) + " was given twice: give every cell once.");
   index_of_ = {{0, 0}};
   type_of_.clear();
   free_.clear();
@@ -69,6 +72,7 @@ bool IdMap::bury(const std::vector<HostCell>& living, const std::vector<std::int
     }
     index_of_.erase(host_id);
     type_of_.erase(host_id);
+    index_of_.emplace(0, 0);  // 0 is the medium again if a cell had that number
   }
   return true;
 }
@@ -100,6 +104,7 @@ State& Mirror::state() {
 }
 
 void Mirror::load(const std::int64_t* host_ids, std::vector<HostCell> cells) {
+  check_types(cells);
   IdMap ids;
   std::vector<std::int32_t> types = ids.load(std::move(cells));
   std::vector<std::int32_t> translated = ids.translate(host_ids, std::size_t(lattice_.sites()));
@@ -110,23 +115,39 @@ void Mirror::load(const std::int64_t* host_ids, std::vector<HostCell> cells) {
 
 bool Mirror::follow(const std::vector<HostCell>& cells, const std::vector<int>& sites,
                     const std::vector<std::int64_t>& host_ids) {
+  State& state = this->state();
+  check_types(cells);
+  if (sites.size() != host_ids.size())
+    throw Error(std::to_string(sites.size()) + " sites and " + std::to_string(host_ids.size()) +
+                " cell ids were given: give one id per site.");
   std::vector<IdMap::Change> changes;
   if (!ids_.take(cells, changes)) return false;
   apply(changes);
   for (const std::int64_t host_id : host_ids)
     if (!ids_.knows(host_id)) return false;
-  state().change_pixels(sites, ids_.translate(host_ids.data(), host_ids.size()));
+  state.change_pixels(sites, ids_.translate(host_ids.data(), host_ids.size()));
   changes.clear();
-  if (!ids_.bury(cells, state().tissue().volumes, changes)) return false;
+  if (!ids_.bury(cells, state.tissue().volumes, changes)) return false;
   apply(changes);
   return true;
 }
 
 bool Mirror::appear(HostCell cell) {
+  state();
+  check_types({cell});
   std::vector<IdMap::Change> changes;
   if (!ids_.take({cell}, changes)) return false;
   apply(changes);
   return true;
+}
+
+// Before anything changes: a wrong type would leave the host's list and the state at odds.
+void Mirror::check_types(const std::vector<HostCell>& cells) const {
+  for (const HostCell& cell : cells)
+    if (cell.type < 0 || cell.type >= model_->types())
+      throw Error("The host's cell " + std::to_string(cell.id) + " has type " + std::to_string(cell.type) +
+                  ", but the model knows the types 0 to " + std::to_string(model_->types() - 1) +
+                  ": map its type to one of them.");
 }
 
 void Mirror::apply(const std::vector<IdMap::Change>& changes) {

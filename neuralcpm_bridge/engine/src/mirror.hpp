@@ -89,6 +89,7 @@ class Mirror {
   const Lattice& lattice() const { return lattice_; }
 
  private:
+  void check_types(const std::vector<HostCell>& cells) const;
   void apply(const std::vector<IdMap::Change>& changes);
 
   std::shared_ptr<const Model> model_;

@@ -99,7 +99,6 @@ void CellMoments::rebuild(const Tissue& tissue) {
   if (any)
     for (int site = 0; site < tissue.sites(); ++site)
       if (moved[tissue.ids[site]]) add(cells_[tissue.ids[site]], site);
-  check_spans(tissue);
 }
 
 void CellMoments::check_spans(const Tissue& tissue) const {

@@ -38,10 +38,11 @@ struct Axes {
 // the cell's middle: the cell's shape as long as it spans less than three eighths of every ring.
 class CellMoments {
  public:
-  // Throws Error where a cell spans more than half a ring: which way round it lies is not defined.
   void rebuild(const Tissue& tissue);
   void grow(int cells) { cells_.resize(cells); }
   void commit(const Tissue& before, const Flip& flip);
+  // Throws Error where a cell spans more than half a ring: which way round it lies is not defined.
+  void check_spans(const Tissue& tissue) const;
 
   const Moments& of(std::int32_t id) const { return cells_[id].moments; }
 
@@ -54,7 +55,6 @@ class CellMoments {
     Moments moments;
   };
 
-  void check_spans(const Tissue& tissue) const;
   static bool off_centre(const Lattice& lattice, const Moments& moments);
   static int middle(const Lattice& lattice, const Cell& cell);
 

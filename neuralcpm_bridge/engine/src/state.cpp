@@ -57,9 +57,18 @@ State::State(std::shared_ptr<const Model> model, const Lattice& lattice, std::ve
 }
 
 void State::adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types) {
-  tissue_.ids = std::move(ids);
-  tissue_.types = std::move(types);
-  rebuild();
+  const auto exchange = [&] {
+    tissue_.ids.swap(ids);
+    tissue_.types.swap(types);
+  };
+  exchange();
+  try {
+    admit();
+  } catch (...) {
+    exchange();
+    throw;
+  }
+  rebuild_caches();
 }
 
 void State::reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types) {
@@ -68,6 +77,16 @@ void State::reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types
 }
 
 void State::rebuild() {
+  admit();
+  rebuild_caches();
+}
+
+void State::admit() const {
+  for (const auto& term : terms_) term->admit(tissue_);
+  if (neural_) neural_->admit(tissue_);
+}
+
+void State::rebuild_caches() {
   tissue_.volumes.assign(tissue_.cells(), 0);
   for (const std::int32_t id : tissue_.ids) ++tissue_.volumes[id];
   for (const auto& term : terms_) term->rebuild(tissue_);
@@ -77,6 +96,7 @@ void State::rebuild() {
 NeuralTerm& State::neural() {
   if (!neural_) {
     std::unique_ptr<NeuralTerm> made = make_neural_term(*model_, tissue_);
+    made->admit(tissue_);
     made->rebuild(tissue_);
     neural_ = std::move(made);
   }

@@ -75,6 +75,8 @@ class State {
 
  private:
   void adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types);
+  void admit() const;  // throws Error for ids and types that a term cannot measure; caches may be those of others
+  void rebuild_caches();
   void check_flip(int site, std::int32_t new_id) const;
   double symbolic_delta(const Flip& flip) const;
   double symbolic_energy() const;

@@ -350,7 +350,10 @@ int ncpm_mirror_follow(ncpm_mirror* mirror, int64_t cells, const int64_t* cell_i
 }
 
 int ncpm_mirror_appear(ncpm_mirror* mirror, int64_t host_id, int32_t type, int32_t* followed) {
-  return with_mirror(mirror, [&](Mirror& m) { *given(followed, "followed") = m.appear({host_id, type}); });
+  return with_mirror(mirror, [&](Mirror& m) {
+    given(followed, "followed");
+    *followed = m.appear({host_id, type});
+  });
 }
 
 int ncpm_mirror_delta(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* delta) {
@@ -368,7 +371,7 @@ int ncpm_mirror_energy(ncpm_mirror* mirror, double* symbolic, double* neural) {
 int ncpm_mirror_compare(ncpm_mirror* mirror, const int64_t* host_ids, int64_t* differing, double* symbolic,
                         double* neural, double* drift) {
   return with_mirror(mirror, [&](Mirror& m) {
-    given(differing, "differing"), given(drift, "drift");
+    given(differing, "differing"), given(symbolic, "symbolic"), given(neural, "neural"), given(drift, "drift");
     const Comparison found = m.compare(given(host_ids, "host_ids"));
     *differing = found.differing;
     *drift = found.drift;

@@ -13,6 +13,12 @@ class LengthTerm final : public Term {
     if (model.has("symbolic.length.minor_target")) minor_target_ = model.weight("symbolic.length.minor_target").doubles;
   }
 
+  void admit(const Tissue& tissue) const override {
+    CellMoments found;
+    found.rebuild(tissue);
+    found.check_spans(tissue);
+  }
+
   void rebuild(const Tissue& tissue) override { moments_.rebuild(tissue); }
   void grow(int cells) override { moments_.grow(cells); }
   void commit(const Tissue& before, const Flip& flip) override { moments_.commit(before, flip); }
