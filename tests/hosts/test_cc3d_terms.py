@@ -17,6 +17,7 @@ from cc3d_steppables.new import write_project
 from cc3d_steppables.verify import Recording, record
 from neuralcpm_bridge._engine import IdMap, Model, State
 from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
 
@@ -116,3 +117,36 @@ def test_plugins(name: str, order: int, tmp_path: Path) -> None:
         print(f"{name}, order {order}, {term}: {len(host)} copies, largest difference {worst:.1e}")
         assert np.abs(host).max() > 0.1
         assert worst <= ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("lattice", "order", "fits"),
+    [
+        (Lattice.of((2, 20, 24), "cubic", "free"), 4, True),
+        (Lattice.of((4, 20, 24), "cubic", "free"), 4, False),
+        (Lattice.of((5, 20, 24), "cubic", "periodic"), 4, True),
+        (Lattice.of((4, 24), "square", "periodic"), 4, False),
+        (Lattice.of((12, 40), "hexagonal", ("free", "periodic")), 4, True),
+        (Lattice.of((8, 40), "hexagonal", ("free", "periodic")), 1, False),
+    ],
+)
+def test_thin_lattices(
+    lattice: Lattice, order: int, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is refused as too thin is where CompuCell3D counts other neighbours; everywhere else it counts ours."""
+    ids = np.zeros(lattice.shape, dtype=np.int32)
+    for number, col in enumerate(range(0, lattice.shape[-1] - 7, 6), 1):
+        ids[..., col : col + 6] = number
+    types = np.arange(ids.max() + 1) % 2 + 1
+    types[0] = 0
+    model = analytic_model(tmp_path / "model.onnx", lattice.geometry.name, lattice.boundary, order, ["contact"])
+    if not fits:
+        with pytest.raises(UserError, match="too thin"):
+            write_project(model, CellState(ids, types, lattice), tmp_path / "refused")
+    monkeypatch.setattr("cc3d_steppables.new.check_neighbourhoods", lambda lattice, orders: None)
+    project = write_project(model, CellState(ids, types, lattice), tmp_path / "project", energy_scale=SCALE)
+    recording, copy = record(project, tmp_path / "ran", None, 500, seed=1)
+    facts, names = copy.facts(), json.loads(str(recording.about))["names"]
+    assert facts is not None
+    host, ours = recording.energies[:, names.index("Contact")], replayed(recording, model, "contact", facts.lattice)
+    assert (np.abs(host - ours).max() <= ALLOWED) == fits
