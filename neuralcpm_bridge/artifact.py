@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
 
 from .errors import UserError, engine_speaking
 from .lattice import Boundary, Geometry, GeometryName, Lattice, boundaries, geometry_named, size_text
@@ -27,7 +35,7 @@ FORMAT = 2
 METADATA_KEY = "neuralcpm"
 CONVENTION = "H = 2/|N| sum over unordered neighbour pairs J + sum lambda (V - V*)^2 + ...; accept min(1, exp(-dH/T))"
 
-ENGINE_KINDS = ("nh", "local_nh")
+ENGINE_KINDS = ("cell_graph", "nh", "local_nh")
 """Networks whose ΔH the engine computes incrementally; the others run on ONNX Runtime."""
 
 
@@ -61,10 +69,25 @@ class LatticeEntry(_Strict):
         return Lattice.of(shape, self.geometry, self.boundary)
 
 
-class NeuralSpec(_Strict):
-    """Sizes of a network; the weights' shapes follow from it (docs/artifact.md)."""
+GRAPH_SIZES = frozenset({"rounds", "width", "members", "order", "properties"})
+CONVOLUTION_SIZES = frozenset({"stride", "widths", "pools", "padding", "project", "mlp", "conv_widths", "conv_pools"})
 
-    kind: Literal["nh", "local_nh", "nh_cnn", "cnn"]
+
+class NeuralSpec(_Strict):
+    """Sizes of a network; the weights' shapes follow from it (docs/artifact.md). A cell graph has other ones than
+    networks of convolutions."""
+
+    kind: Literal["cell_graph", "nh", "local_nh", "nh_cnn", "cnn"]
+
+    # of a cell graph: rounds of messages, features of a cell, networks in the committee, neighbour order of contacts,
+    # and the named properties of cells that it reads
+    rounds: int = Field(1, ge=1)
+    width: int = Field(16, ge=16, multiple_of=16)
+    members: int = Field(1, ge=1)
+    order: int = Field(1, ge=1)
+    properties: tuple[str, ...] = ()
+
+    # of convolutions
     stride: int = Field(3, ge=1)
     widths: tuple[int, ...] = ()
     pools: tuple[int, ...] = ()
@@ -74,14 +97,38 @@ class NeuralSpec(_Strict):
     conv_widths: tuple[int, ...] = ()
     conv_pools: tuple[int, ...] = ()
 
+    @model_validator(mode="after")
+    def _has_its_own_sizes(self) -> NeuralSpec:
+        foreign = self.model_fields_set & self._foreign
+        if foreign:
+            raise ValueError(f"a network of the kind {self.kind} has no {sorted(foreign)[0]}")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _only_its_own_sizes(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if name not in self._foreign}
+
+    @property
+    def _foreign(self) -> frozenset[str]:
+        """Fields of other kinds."""
+        return CONVOLUTION_SIZES if self.is_graph else GRAPH_SIZES
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether it looks at cells, on any lattice; the others look at sites of 2D square ones."""
+        return self.kind == "cell_graph"
+
     @property
     def receptive_field(self) -> int | None:
-        """Sites across the window one energy site sees; None: the whole lattice."""
+        """Sites across the window one energy site sees; None: the whole lattice, or as many cells as there are rounds
+        to each side."""
         return self.stride * (8 * len(self.widths) + 1) if self.kind == "local_nh" else None
 
     @property
     def smallest_lattice(self) -> int:
         """Sites per side below which pooling leaves nothing."""
+        if self.is_graph:
+            return 1
         return self.stride * int(np.prod([1, *self.pools, *self.conv_pools]))
 
 
@@ -154,10 +201,10 @@ class Metadata(_Strict):
 
     @model_validator(mode="after")
     def _has_a_lattice_for_its_network(self) -> Metadata:
-        if self.neural is not None and self.lattice.geometry != "square":
+        if self.neural is not None and not self.neural.is_graph and self.lattice.geometry != "square":
             raise UserError(
                 f"The network ({self.neural.kind}) is made for a {self.lattice.geometry} lattice, but convolutions "
-                "exist on 2D square lattices only: use analytic terms, or a square lattice."
+                "exist on 2D square lattices only: use a cell graph, analytic terms, or a square lattice."
             )
         return self
 
@@ -186,7 +233,8 @@ def architecture_name(terms: set[str], kind: str | None) -> str:
         return "external" if "external" in terms else "cellsort" if terms <= {"contact", "volume"} else "analytic"
     if not terms:
         return kind
-    return {"nh": "closure", "local_nh": "local_closure"}.get(kind, f"{kind}_closure")
+    closures = {"nh": "closure", "local_nh": "local_closure", "cell_graph": "graph_closure"}
+    return closures.get(kind, f"{kind}_closure")
 
 
 @dataclass(frozen=True)

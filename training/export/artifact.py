@@ -198,7 +198,7 @@ def from_weights(
             train_weight=spec is not None,
         )
     if spec is not None:
-        network = build_network(spec, len(types), cells)
+        network = build_network(spec, len(types), cells, lattice)
         expected = {f"neural.{key}" for key in network.state_dict()}
         if expected != {key for key in tensors if key.startswith("neural.") and key != "neural.weight"}:
             raise UserError("The model's weights are not those its architecture needs: export the model again.")

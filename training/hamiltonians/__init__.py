@@ -1,5 +1,7 @@
-"""The Hamiltonians of the paper and the Local Neural Hamiltonian, one term one class."""
+"""The Hamiltonians: analytic terms, the cell graph, the Local Neural Hamiltonian and the paper's networks."""
 
+from .cell_graph import CellGraph
+from .graphs import CellGraphs
 from .hamiltonian import Energies, Hamiltonian, Symbolic
 from .networks import ConvNetwork, LocalNeuralHamiltonian, NeuralHamiltonian, build_network
 from .presets import PRESETS, make_preset
@@ -9,6 +11,8 @@ from .terms import TERMS, Contact, ExternalPotential, Length, Surface, Term, Vol
 __all__ = [
     "PRESETS",
     "TERMS",
+    "CellGraph",
+    "CellGraphs",
     "Contact",
     "ConvNetwork",
     "Energies",

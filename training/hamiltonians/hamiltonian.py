@@ -14,7 +14,7 @@ from neuralcpm_bridge.lattice import Geometry, geometry_named
 from neuralcpm_bridge.state import CellState
 from neuralcpm_bridge.terms import TERMS as DECLARED
 
-from .networks import CellwiseNetwork, ConvNetwork
+from .networks import Network
 from .states import Flips, States, batch_states
 from .term import TERMS, Positive, Term
 
@@ -72,7 +72,7 @@ class Hamiltonian(nn.Module):
         self,
         types: tuple[str, ...],
         symbolic: Symbolic | None = None,
-        network: CellwiseNetwork | ConvNetwork | None = None,
+        network: Network | None = None,
         network_weight: float = 1.0,
         train_network_weight: bool = False,
         lattice: LatticeEntry | None = None,
@@ -82,10 +82,10 @@ class Hamiltonian(nn.Module):
         if symbolic is None and network is None:
             raise ValueError("a Hamiltonian needs analytic terms, a network or both")
         self.type_names, self.lattice, self.cells = types, lattice or LatticeEntry(), cells
-        if network is not None and self.lattice.geometry != "square":
+        if network is not None and not network.spec.is_graph and self.lattice.geometry != "square":
             raise UserError(
                 f"A network of convolutions was chosen for a {self.lattice.geometry} lattice, but it exists on 2D "
-                "square ones only: choose a model of analytic terms, such as the preset cellsort."
+                "square ones only: choose a cell graph, such as the preset graph1-closure, or analytic terms."
             )
         self.symbolic, self.network = symbolic, network
         self.network_weight = None

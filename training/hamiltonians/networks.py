@@ -1,4 +1,4 @@
-"""The networks: Neural Hamiltonian, its CNN variants and the Local Neural Hamiltonian (docs/artifact.md).
+"""Networks of convolutions: Neural Hamiltonian, its CNN variants, Local Neural Hamiltonian (docs/artifact.md).
 
 Module names are the names of the artifact's weights: `neural.` + state_dict key.
 Activations are `[B, C, channels, h, w]`: states, cells, features, coarse lattice.
@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from neuralcpm_bridge.artifact import NeuralSpec
+from neuralcpm_bridge.artifact import LatticeEntry, NeuralSpec
 
+from .cell_graph import CellGraph
 from .states import type_map_of
 
 Padding = Literal["zeros", "circular"]
@@ -235,8 +236,20 @@ class LocalNeuralHamiltonian(CellwiseNetwork):
         return relative + self.background_head(h[:, 0]).double().sum((1, 2))
 
 
-def build_network(spec: NeuralSpec, types: int, cells: int | None = None) -> CellwiseNetwork | ConvNetwork:
-    """The network of these sizes for T types (medium included); a CNN needs its number of ids."""
+Network = CellGraph | CellwiseNetwork | ConvNetwork
+
+
+def build_network(
+    spec: NeuralSpec,
+    types: int,
+    cells: int | None = None,
+    lattice: LatticeEntry | None = None,
+    volume: float = 100.0,
+) -> Network:
+    """The network of these sizes for T types (medium included); a CNN needs its number of ids, a cell graph its
+    lattice, and knows cells of a typical volume until it sees data."""
+    if spec.kind == "cell_graph":
+        return CellGraph(spec, types, lattice or LatticeEntry(), volume)
     if spec.kind == "local_nh":
         return LocalNeuralHamiltonian(spec, types)
     if spec.kind == "cnn":

@@ -1,4 +1,4 @@
-"""Named sizes: the paper's models for its two neural experiments, and our Local NHs."""
+"""Named sizes: our cell graphs and Local NHs, and the paper's models for its two neural experiments."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from neuralcpm_bridge.artifact import LatticeEntry, NeuralSpec
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import geometry_named
 
 from .hamiltonian import Hamiltonian, Symbolic
 from .networks import build_network
@@ -15,6 +16,7 @@ from .terms import TERMS
 CNN_WIDTHS, CNN_POOLS = (16, 16, 32, 32, 64, 64, 128), (1, 2, 1, 2, 1, 2, 1)
 
 NETWORKS: dict[str, NeuralSpec] = {
+    **{f"graph{rounds}": NeuralSpec(kind="cell_graph", rounds=rounds) for rounds in (1, 2, 3)},
     "mnist-nh": NeuralSpec(kind="nh", stride=3, widths=(8, 16, 32, 32), pools=(3, 2, 1, 1)),
     "mnist-nh-cnn": NeuralSpec(
         kind="nh_cnn", stride=3, widths=(8,), pools=(3,), conv_widths=(32, 64, 128), conv_pools=(1, 2, 2)
@@ -37,6 +39,7 @@ PRESETS: tuple[str, ...] = (
     *("mnist-cellsort", "mnist-external", "mnist-closure"),
     *("bipolar-cellsort", "bipolar-external", "bipolar-closure"),
     *NETWORKS,
+    *("graph1-closure", "graph2-closure", "graph3-closure"),
     *("local8-closure", "local8s5-closure", "local8s8-closure"),
     *("local16-closure", "local16s8-closure", "local8x2-closure"),
 )
@@ -56,11 +59,13 @@ def make_preset(
     padding: str | None = None,
     order: int | None = None,
     terms: Mapping[str, tuple[float, ...]] | None = None,
+    members: int = 1,
 ) -> Hamiltonian:
     """A freshly initialised Hamiltonian of a named size; draws from torch's global generator.
 
     Where the paper starts its closures: w_S = 0.25, w_NN = 1, λ = 0.05, J around 2. `order`: of contacts and surfaces;
-    `terms`: further analytic terms and what each one measures of the data on the mean, by cell type.
+    `terms`: further analytic terms and what each one measures of the data on the mean, by cell type; `members`: of the
+    committee of a cell graph.
     """
     if name not in PRESETS:
         raise UserError(f"There is no preset {name!r}: choose one of {', '.join(PRESETS)}.")
@@ -85,7 +90,10 @@ def make_preset(
         )
     if network_name in NETWORKS:
         spec = NETWORKS[network_name]
-        if padding is not None:
+        if spec.is_graph:
+            own_order = order or geometry_named(where.geometry).moore_order
+            spec = spec.model_copy(update={"order": own_order, "members": members})
+        elif padding is not None:
             spec = spec.model_copy(update={"padding": padding})
-        network = build_network(spec, len(types), ids)
+        network = build_network(spec, len(types), ids, where, target_volume or TARGET_VOLUME[family])
     return Hamiltonian(types, symbolic, network, train_network_weight=analytic, lattice=where, cells=ids)

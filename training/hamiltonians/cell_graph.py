@@ -1,0 +1,197 @@
+"""The cell graph: an energy of cells and their contacts, on every lattice (docs/artifact.md has the formulas).
+
+Module names are the names of the artifact's weights: `neural.` + state_dict key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from neuralcpm_bridge.artifact import LatticeEntry, NeuralSpec
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import geometry_named
+
+from .graphs import CELL_INPUTS, EDGE_INPUTS, CellGraphs, describe
+from .states import States
+
+FARTHEST = 3.0
+"""Inputs are clamped softly to so many deviations: outside of what it has seen, the energy goes flat."""
+
+LOUDEST = 255.0
+"""Of a message's entries: what the engine's whole numbers hold."""
+
+MARGIN = 1e-5
+"""By which stored ranges are wider than the data, as a share of their values: rounding is not outside."""
+
+
+class Round(nn.Module):
+    """h_i ← h_i + ψ(h_i, Σ_j w_ij φ(h_i, h_j, e_ij) + w_i0 φ(h_i, medium))."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.own = nn.Linear(width, width)
+        self.other = nn.Linear(width, width, bias=False)
+        self.edge = nn.Linear(len(EDGE_INPUTS), width, bias=False)
+        self.medium = nn.Parameter(torch.empty(width).uniform_(-1, 1) / width**0.5)
+        self.psi0 = nn.Linear(2 * width, width)
+        self.psi1 = nn.Linear(width, width)
+
+    def forward(self, h: Tensor, weighted: Weighted) -> Tensor:
+        """h `[N, W]`."""
+        own, other = self.own(h), self.other(h)
+        loud = self.sound(own[weighted.receiver] + other[weighted.sender] + self.edge(weighted.edges))
+        total = weighted.to_medium * self.sound(own + self.medium)
+        total = total.index_add(0, weighted.receiver, weighted.to_cells * loud)
+        return h + self.psi1(F.silu(self.psi0(torch.cat([h, total], dim=1))))
+
+    @staticmethod
+    def sound(values: Tensor) -> Tensor:
+        return F.silu(values).clamp(max=LOUDEST)
+
+
+class Weighted(NamedTuple):
+    """Graphs as the members of a committee see them: standardised inputs, contacts as shares."""
+
+    cells: Tensor
+    """Types one-hot and inputs, `[N, T−1+F]`."""
+    receiver: Tensor
+    sender: Tensor
+    edges: Tensor
+    """`[E, 5]`."""
+    to_cells: Tensor
+    """w_ij, `[E, 1]`; `to_medium`: w_i0, `[N, 1]`."""
+    to_medium: Tensor
+
+
+class Member(nn.Module):
+    """One network of a committee: the energy of every cell."""
+
+    def __init__(self, inputs: int, width: int, rounds: int) -> None:
+        super().__init__()
+        self.embed = nn.Linear(inputs, width)
+        self.embed_more = nn.Linear(width, width)
+        self.rounds = nn.ModuleList(Round(width) for _ in range(rounds))
+        self.hidden = nn.Linear(width, width)
+        self.out = nn.Linear(width, 1)
+
+    def forward(self, weighted: Weighted) -> Tensor:
+        """`[N]`."""
+        h = self.embed_more(F.silu(self.embed(weighted.cells)))
+        for message_round in self.rounds:
+            h = message_round(h, weighted)
+        return self.out(F.silu(self.hidden(h))).squeeze(1)
+
+
+class CellGraph(nn.Module):
+    """The mean of a committee of networks on the same cells and contacts; `lattice`: geometry and boundary."""
+
+    cell_mean: Tensor
+    cell_deviation: Tensor
+    edge_mean: Tensor
+    edge_deviation: Tensor
+    surface: Tensor
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, spec: NeuralSpec, types: int, lattice: LatticeEntry, volume: float = 100.0) -> None:
+        """`volume`: a typical one, from which statistics are guessed as long as no data have been seen."""
+        super().__init__()
+        self.spec, self.types, self.lattice = spec, types, lattice
+        inputs = len(CELL_INPUTS) + len(spec.properties)
+        for name, value in typical(volume, lattice, spec).items():
+            self.register_buffer(name, value)
+        for name in ("low", "high"):
+            self.register_buffer(name, torch.zeros(types, inputs))
+        self.members = nn.ModuleList(Member(types - 1 + inputs, spec.width, spec.rounds) for _ in range(spec.members))
+
+    def forward(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> Tensor:
+        """Mean over members, `[B]` float64."""
+        return self.member_energies(self.describe(ids, types, properties)).mean(1)
+
+    def describe(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> CellGraphs:
+        """ids `[B, *shape]`, types `[B, C]`, properties `[B, C, P]` in the order of the model's names."""
+        if (0 if properties is None else properties.shape[2]) != len(self.spec.properties):
+            raise UserError(
+                f"The model reads the properties {', '.join(self.spec.properties) or 'of no name'} of cells, but "
+                f"{'none were' if properties is None else f'{properties.shape[2]} were'} given: give those."
+            )
+        return describe(States(ids, types, self.lattice.with_shape(ids.shape[1:])), self.spec.order, properties)
+
+    def member_energies(self, graphs: CellGraphs) -> Tensor:
+        """Of every state by every member, `[B, K]` float64."""
+        cells = self.cell_energies(graphs).double()
+        return cells.new_zeros(graphs.batch, cells.shape[1]).index_add(0, graphs.state, cells)
+
+    def cell_energies(self, graphs: CellGraphs) -> Tensor:
+        """Of every cell by every member, `[N, K]`, in the precision of the weights."""
+        weighted = self.weighted(graphs)
+        return torch.stack([member(weighted) for member in self.members], dim=1)
+
+    def weighted(self, graphs: CellGraphs) -> Weighted:
+        dtype = self.surface.dtype
+        one_hot = F.one_hot(graphs.types - 1, self.types - 1)
+        cells = standardised(graphs.inputs, self.cell_mean, self.cell_deviation)
+        norm = (self.surface.double().square() + graphs.surface.square()).sqrt()
+        return Weighted(
+            torch.cat([one_hot, cells], dim=1).to(dtype),
+            graphs.receiver,
+            graphs.sender,
+            standardised(graphs.contacts, self.edge_mean, self.edge_deviation).to(dtype),
+            (graphs.contacts[:, 0] / norm[graphs.receiver])[:, None].to(dtype),
+            (graphs.medium / norm)[:, None].to(dtype),
+        )
+
+    @torch.no_grad()
+    def learn_statistics(self, graphs: Iterable[CellGraphs]) -> None:
+        """Take means, deviations and ranges of the inputs from data."""
+        seen = list(graphs)
+        inputs, contacts, types = (
+            torch.cat([getattr(each, name) for each in seen]) for name in ("inputs", "contacts", "types")
+        )
+        if not len(inputs):
+            raise UserError("The data set has no cells, so it has no typical cell: give states with cells.")
+        for name, values in (("cell", inputs), ("edge", contacts)):
+            if len(values):
+                getattr(self, f"{name}_mean").copy_(values.mean(0))
+                deviation = values.std(0, correction=0)
+                constant = deviation <= 1e-6 * values.abs().amax(0)
+                getattr(self, f"{name}_deviation").copy_(torch.where(constant, 1.0, deviation))
+        self.surface.copy_(torch.cat([each.surface for each in seen]).mean().clamp(min=1e-3))
+        for cell_type in range(1, self.types):
+            own = inputs[types == cell_type]
+            if len(own):
+                least, most = own.amin(0), own.amax(0)
+                self.low[cell_type] = least - MARGIN * least.abs()
+                self.high[cell_type] = most + MARGIN * most.abs()
+
+
+def standardised(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
+    """Within ± 3, smooth, hardly changed near the data."""
+    z = (values - mean.double()) / deviation.double()
+    return z / (1 + z.square() / FARTHEST**2).sqrt()
+
+
+def typical(volume: float, lattice: LatticeEntry, spec: NeuralSpec) -> dict[str, Tensor]:
+    """Statistics of round cells of so many sites, before data are seen."""
+    geometry, properties = geometry_named(lattice.geometry), len(spec.properties)
+    space = volume * geometry.site_volume
+    if geometry.dimension == 2:
+        radius = (space / torch.pi) ** 0.5
+        gyration, surface = radius / 2**0.5, 2 * torch.pi * radius
+    else:
+        radius = (3 * space / (4 * torch.pi)) ** (1 / 3)
+        gyration, surface = radius * 0.6**0.5, 4 * torch.pi * radius**2
+    surface *= geometry.pairs_per_length(spec.order) * geometry.pair_weight(spec.order)
+    along = gyration / geometry.dimension**0.5
+    return {
+        "cell_mean": torch.tensor([volume, 0.3, gyration, surface] + [0.0] * properties),
+        "cell_deviation": torch.tensor([volume / 4, 0.2, gyration / 4, surface / 4] + [1.0] * properties),
+        "edge_mean": torch.tensor([surface / 6, 2 * radius, 1 / geometry.dimension, along, along]),
+        "edge_deviation": torch.tensor([surface / 12, radius / 2, 0.2, along / 4, along / 4]),
+        "surface": torch.tensor(surface),
+    }
