@@ -16,11 +16,12 @@ from neuralcpm_bridge.distill import distill, sample_flips
 from neuralcpm_bridge.embedded import Dynamics, open_chains
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.initial import initial_state
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import CellState
 from training.distilled import write_distilled
 
-from .morpheus_host import closure_model, shaped_model, sorting_model, squares, stock_binary
+from .morpheus_host import blocks, closure_model, shaped_model, sorting_model, squares, stock_binary
 
 SEEDS, STEPS, SNAPSHOTS = 6, 60_000, 500
 SETTLED = SNAPSHOTS // 10
@@ -51,10 +52,19 @@ def embedded(artifact: Artifact, state: CellState) -> NDArray[np.float64]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("boundary", ["periodic", "free"])
-def test_the_statistics_are_those_of_the_embedded_host(boundary: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lattice", "side"),  # of cells, seven sites apart
+    [
+        (Lattice.of((12, 12)), 4),
+        (Lattice.of((12, 12), "square", "free"), 4),
+        (Lattice.of((12, 12), "hexagonal", ("free", "periodic")), 4),
+        (Lattice.of((10, 7, 7), "cubic"), 3),
+    ],
+)
+def test_the_statistics_are_those_of_the_embedded_host(lattice: Lattice, side: int, tmp_path: Path) -> None:
     binary = stock_binary()
-    artifact, state = sorting_model(tmp_path / "model.onnx", boundary), squares((12, 12), 4, gap=3)
+    artifact = sorting_model(tmp_path / "model.onnx", lattice.boundary, geometry=lattice.geometry.name)
+    state = blocks(lattice, side, gap=7 - side)
     ours = embedded(artifact, state)
     for stepper in ("edgelist", "random"):
         runs = []
@@ -69,22 +79,37 @@ def test_the_statistics_are_those_of_the_embedded_host(boundary: str, tmp_path: 
         for values, error in zip((ours, theirs), errors, strict=True):
             assert (error <= 0.02 * values.mean(axis=0)).all(), (stepper, error / values.mean(axis=0))
         difference = np.abs(ours.mean(axis=0) - theirs.mean(axis=0))
-        print(boundary, stepper, "differences in standard errors", np.round(difference / np.hypot(*errors), 2))
+        print(
+            lattice.geometry.name,
+            stepper,
+            "differences in standard errors",
+            np.round(difference / np.hypot(*errors), 2),
+        )
         print("standard errors over means", np.round(errors[1] / theirs.mean(axis=0), 4))
         assert (difference <= 4 * np.hypot(*errors)).all(), (stepper, difference / np.hypot(*errors))
 
 
-@pytest.mark.parametrize("boundary", ["periodic", "free"])
-def test_the_initial_state_is_exact(boundary: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "lattice",
+    [
+        Lattice.of((40, 30)),
+        Lattice.of((40, 30), "square", "free"),
+        Lattice.of((40, 30), "hexagonal"),
+        Lattice.of((40, 30), "hexagonal", ("periodic", "free")),
+        Lattice.of((12, 18, 24), "cubic"),
+        Lattice.of((12, 18, 24), "cubic", ("free", "periodic", "free")),
+    ],
+)
+def test_the_initial_state_is_exact(lattice: Lattice, tmp_path: Path) -> None:
     binary = stock_binary()
-    artifact = sorting_model(tmp_path / "model.onnx", boundary)
-    state = squares((40, 30), 5, shift=3 if boundary == "periodic" else 0)
+    artifact = sorting_model(tmp_path / "model.onnx", lattice.boundary, geometry=lattice.geometry.name)
+    state = blocks(lattice, 5, shift=3 if all(lattice.periodic) else 0)
     new_model(artifact, state, RunPlan(steps=1, snapshots=1)).write(tmp_path / "model.xml")
     result = run_model(tmp_path / "model.xml", tmp_path / "run", binary=binary)
     assert result.snapshots is not None
     np.testing.assert_array_equal(result.snapshots[0].ids, state.ids)
     np.testing.assert_array_equal(result.snapshots[0].types, state.types)
-    assert result.snapshots.lattice == artifact.place(state).lattice
+    assert result.snapshots.lattice == lattice
 
 
 def test_a_distilled_network_runs_on_the_stock_program(tmp_path: Path) -> None:

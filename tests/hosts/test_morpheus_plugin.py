@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from lxml import etree
 
-from benchmarks.morpheus_speed import measure
 from morpheus_xml.model import MorpheusModel
 from morpheus_xml.new import RunPlan, learned_attributes, new_model
 from morpheus_xml.run import run_model
@@ -230,14 +229,6 @@ def test_the_energy_follows_what_happens_to_cells(event: str, xml: str, geometry
     print(event, first.cells.size, "→", last.cells.size, "cells,", count, "comparisons, largest difference", largest)
     assert count >= 50
     assert largest <= 1e-4
-
-
-def test_twenty_steps_a_second_with_a_local_closure(tmp_path: Path) -> None:
-    """In the program's own processor time, which other work on the machine does not lengthen."""
-    plugin_binary()
-    rate = measure(closure_model(tmp_path / "model.onnx"))["mcs_per_second"]
-    print(f"{rate:.1f} MCS per second of processor time")
-    assert rate >= 20
 
 
 @pytest.mark.parametrize(
