@@ -42,8 +42,7 @@ std::vector<std::pair<std::string, std::string>> pairs_of(const std::string& tex
     const std::size_t equals = entry.find('=');
     if (equals == std::string::npos)
       throw std::runtime_error("The entry '" + entry +
-                               "' of types was not understood: write "
-                               "types=\"ct1=A;ct2=B\", Morpheus' name first.");
+                               "' of types was not understood: write types=\"ct1=A;ct2=B\", Morpheus' name first.");
     pairs.emplace_back(trimmed(entry.substr(0, equals)), trimmed(entry.substr(equals + 1)));
   }
   return pairs;
@@ -77,8 +76,8 @@ std::shared_ptr<LearnedTerm> LearnedTerm::join(const Settings& settings) {
     terms()[settings.model] = term;
   } else if (!(term->settings_ == settings)) {
     throw std::runtime_error("The NeuralHamiltonian elements of " + settings.model +
-                             " differ in their "
-                             "attributes, but they are one energy: write the same element into every CellType.");
+                             " differ in their attributes, but they are one energy: write the same element into every "
+                             "CellType.");
   }
   return term;
 }
@@ -165,13 +164,10 @@ void LearnedTerm::match_types() {
   for (const auto& pair : pairs_of(settings_.types)) {
     if (!celltypes.count(pair.first))
       throw std::runtime_error("types names the cell type '" + pair.first +
-                               "', which this model does not have: "
-                               "name one of its CellTypes before '='.");
+                               "', which this model does not have: name one of its CellTypes before '='.");
     if (!known.count(pair.second))
       throw std::runtime_error("types maps '" + pair.first + "' to '" + pair.second +
-                               "', but the learned model "
-                               "knows " +
-                               names + ": use one of these behind '='.");
+                               "', but the learned model knows " + names + ": use one of these behind '='.");
     named[pair.first] = known[pair.second];
   }
   for (const auto& entry : CPM::getCellTypes()) {
@@ -182,9 +178,7 @@ void LearnedTerm::match_types() {
       if (named.count(name)) type = named[name];
       else if (known.count(name)) type = known[name];
       else
-        throw std::runtime_error("The cell type '" + name +
-                                 "' is not known to the learned model, which "
-                                 "knows " +
+        throw std::runtime_error("The cell type '" + name + "' is not known to the learned model, which knows " +
                                  names + ": map it in types=\"" + name + "=…\".");
     }
     type_of_celltype_.push_back(type);
@@ -206,8 +200,7 @@ double LearnedTerm::delta(const CPM::Update& update) {
   library_->check(library_->mirror_delta(mirror_, site(update.focus().pos()), cell, &delta));
   if (std::isnan(delta))
     throw std::runtime_error(
-        "The learned energy became undefined (not a number): the "
-        "model file is unusable, train it again.");
+        "The learned energy became undefined (not a number): the model file is unusable, train it again.");
   if (log_.is_open()) {
     write_log('d', update);
     log_ << ' ' << delta << '\n';
@@ -245,8 +238,8 @@ void LearnedTerm::require_carriers() const {
     const auto celltype = entry.lock();
     if (!celltype->isMedium() && !carriers_[celltype->getID()])
       throw std::runtime_error("The cell type '" + celltype->getName() +
-                               "' has no NeuralHamiltonian, but the "
-                               "energy needs to follow all cells: write the same element into every CellType.");
+                               "' has no NeuralHamiltonian, but the energy needs to follow all cells: write the same "
+                               "element into every CellType.");
   }
 }
 
@@ -259,7 +252,7 @@ void LearnedTerm::open_log() {
 }
 
 void LearnedTerm::write_log(char kind, const CPM::Update& update) {
-  const VINT& at = update.focus().pos();
+  const VINT at = update.focus().pos();
   log_ << kind << ' ' << at.x << ' ' << at.y << ' ';
   if (!flat_) log_ << at.z << ' ';
   log_ << update.focusStateAfter().cell_id;

@@ -56,11 +56,8 @@ NcpmLibrary::NcpmLibrary(const std::vector<std::string>& candidates) {
   bind(abi_version, "ncpm_abi_version");
   if (abi_version() != NCPM_ABI_VERSION)
     throw std::runtime_error(path_ + " speaks version " + std::to_string(abi_version()) +
-                             " of the engine's interface, but "
-                             "this plugin was built for version " +
-                             std::to_string(NCPM_ABI_VERSION) +
-                             ": build the plugin and the library "
-                             "from one release.");
+                             " of the engine's interface, but this plugin was built for version " +
+                             std::to_string(NCPM_ABI_VERSION) + ": build the plugin and the library from one release.");
   bind(last_error, "ncpm_last_error");
   bind(load, "ncpm_load");
   bind(free_model, "ncpm_free_model");

@@ -7,7 +7,6 @@
 // say about it, `c x y z cell` says that a site was written.
 #include <fstream>
 #include <iomanip>
-#include <map>
 #include <memory>
 #include <vector>
 
@@ -61,27 +60,27 @@ class EnergyProbe : public CPM_Energy, public Cell_Update_Listener {
   double hamiltonian(CPM::CELL_ID) const override { return 0.0; }
 
   void update_notify(CPM::CELL_ID, const CPM::Update& update) override {
-    if (update.opAdd() && file_().is_open()) begin('c', update);
+    if (update.opAdd() && stream().is_open()) begin('c', update);
   }
 
  private:
   void begin(char kind, const CPM::Update& update) const {
-    const VINT& at = update.focus().pos();
+    const VINT at = update.focus().pos();
     file() << kind << ' ' << at.x << ' ' << at.y << ' ' << at.z << ' ' << update.focusStateAfter().cell_id << '\n';
   }
 
   // One for all types, opened at the first copy: by then the cells are laid out and Morpheus is in its output folder.
   std::ofstream& file() const {
-    if (!file_().is_open()) {
-      file_().open(log_());
-      file_() << std::setprecision(17);
+    if (!stream().is_open()) {
+      stream().open(log_());
+      stream() << std::setprecision(17);
     }
-    return file_();
+    return stream();
   }
 
-  static std::ofstream& file_() {
-    static std::ofstream stream;
-    return stream;
+  static std::ofstream& stream() {
+    static std::ofstream instance;
+    return instance;
   }
 
   mutable PluginParameter2<string, XMLValueReader, RequiredPolicy> log_;
