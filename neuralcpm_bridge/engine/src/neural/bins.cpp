@@ -59,6 +59,7 @@ void Bins::visit(const Box& range, Visit visit_bin) {
 
 void Bins::add(std::int32_t id, const Box& support) {
   if (support.empty()) return;
+  if (std::size_t(id) >= taken_.size()) taken_.resize(id + 1, 0);
   const Box bins = range(support);
   if (bins.y.length * bins.x.length > kMany) everywhere_.add(id);
   else visit(bins, [id](Bin& bin) { bin.add(id); });
@@ -83,16 +84,15 @@ void Bins::read_ahead(const Box& box) {
 
 void Bins::near(const Box& box, std::vector<std::int32_t>& ids) {
   ids.clear();
-  ++query_;
+  ids.reserve(taken_.size());  // now, so that nothing below fails and leaves marks behind
   const auto take = [&](std::int32_t id) {
-    if (std::size_t(id) >= seen_.size()) seen_.resize(id + 1, 0);
-    if (seen_[id] == query_) return;
-    seen_[id] = query_;
+    if (taken_[id]) return;
+    taken_[id] = 1;
     ids.push_back(id);
   };
-  const Box bins = range(box);
   everywhere_.visit(take);
-  visit(bins, [&](const Bin& bin) { bin.visit(take); });
+  visit(range(box), [&](const Bin& bin) { bin.visit(take); });
+  for (const std::int32_t id : ids) taken_[id] = 0;
   std::sort(ids.begin(), ids.end());
 }
 

@@ -49,8 +49,7 @@ class Bins {
   Grid grid_, bins_;
   std::vector<Bin> lists_;
   Bin everywhere_;
-  std::vector<std::uint32_t> seen_;  // by id: the query that last met it
-  std::uint32_t query_ = 0;
+  std::vector<std::uint8_t> taken_;  // by id: met by the query under way; all 0 between queries
 };
 
 }  // namespace ncpm::neural

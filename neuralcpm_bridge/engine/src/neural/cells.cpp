@@ -42,14 +42,16 @@ void copy_shared(const Box& to, float* to_data, int to_pitch, const Box& from, c
   });
 }
 
-Cells::Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels,
-             int first_whole)
-    : grids_(std::move(grids)), pools_(std::move(pools)), channels_(std::move(channels)), first_whole_(first_whole) {}
+Box Cells::handed_on(const Box& support, int layer) const {
+  if (support.empty()) return support;
+  const LayerTiles &from = layers_[layer], &to = layers_[layer + 1];
+  return to.whole ? to.grid.all() : pooled(dilated(support, 2, from.grid), from.pool, to.grid);
+}
 
 void Cells::resize(int cells) {
   if (cells <= size()) return;
   cells_.resize(cells);
-  tiles_.resize(cells * grids_.size());
+  tiles_.resize(cells * layers_.size());
 }
 
 void Cells::clear() {
@@ -68,19 +70,19 @@ void Cells::allocate(Cell& cell, Tile* tiles, const Box& room) {
   const auto place = [&](float* base) {
     floats = 0;
     Box support = room;
-    for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
-      const Grid& grid = grids_[layer];
+    for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+      const auto& [grid, pool, whole, channels] = layers_[layer];
       Tile& tile = tiles[layer];
-      tile.channels = &channels_[layer];
-      if (int(layer) >= first_whole_) support = grid.all();
+      tile.channels = &channels;
+      if (whole) support = grid.all();  // whatever was in front: the cell may grow into sight
+      else if (layer > 0) support = handed_on(support, int(layer) - 1);
       for (int reach = 0; reach < int(tile.boxes.size()); ++reach) tile.boxes[reach] = dilated(support, reach, grid);
       for (int f = 0; f < kFields; ++f) {
-        if (channels_[layer][f] == 0) continue;
+        if (channels[f] == 0) continue;
         if (base) tile.field[f] = base + floats;
         const Box& box = tile.box(Field(f));
-        floats += rounded_up(sizeof(float) * box.y.length * box.x.length * channels_[layer][f]) / sizeof(float);
+        floats += rounded_up(sizeof(float) * box.y.length * box.x.length * channels[f]) / sizeof(float);
       }
-      if (layer + 1 < grids_.size()) support = pooled(tile.boxes[2], pools_[layer], grids_[layer + 1]);
     }
   };
   place(nullptr);
@@ -91,22 +93,22 @@ void Cells::allocate(Cell& cell, Tile* tiles, const Box& room) {
 
 void Cells::make_room(int id, const Box& support) {
   Cell& cell = cells_[id];
-  const Grid& grid = grids_[0];
+  const Grid& grid = layers_[0].grid;
   if (has_tiles(id) && covers(cell.room.y, support.y, grid.y) && covers(cell.room.x, support.x, grid.x)) return;
   Box wanted = united(cell.support, support, grid);
   if (has_tiles(id))  // pixels counted since the support was last fitted
     wanted = united(wanted, occupied(id), grid);
   Cell grown;
   grown.support = cell.support;
-  std::vector<Tile> tiles(grids_.size());
+  std::vector<Tile> tiles(layers_.size());
   allocate(grown, tiles.data(), wanted);
   if (has_tiles(id)) {
-    for (std::size_t layer = 0; layer < grids_.size(); ++layer) {
+    for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
       const Tile &from = tile(id, int(layer)), &to = tiles[layer];
       for (int f = 0; f < kFields; ++f)
         if (to.field[f])
           copy_shared(to.box(Field(f)), to.field[f], to.pitch(Field(f)), from.box(Field(f)), from.field[f],
-                      from.pitch(Field(f)), channels_[layer][f], grids_[layer]);
+                      from.pitch(Field(f)), layers_[layer].channels[f], layers_[layer].grid);
     }
     for (int i = 0; i < cell.room.y.length; ++i)
       if (cell.rows[i]) grown.rows[offset(grown.room.y, cell.room.y.start + i, grid.y)] = cell.rows[i];
@@ -115,13 +117,13 @@ void Cells::make_room(int id, const Box& support) {
   }
   pool_.give_back(cell.memory, cell.floats);
   cell = std::move(grown);
-  std::copy(tiles.begin(), tiles.end(), tiles_.begin() + id * grids_.size());
+  std::copy(tiles.begin(), tiles.end(), tiles_.begin() + id * layers_.size());
 }
 
 void Cells::count(int id, int y, int x, int by) {
   Cell& cell = cells_[id];
-  cell.rows[offset(cell.room.y, y, grids_[0].y)] += by;
-  cell.columns[offset(cell.room.x, x, grids_[0].x)] += by;
+  cell.rows[offset(cell.room.y, y, layers_[0].grid.y)] += by;
+  cell.columns[offset(cell.room.x, x, layers_[0].grid.x)] += by;
 }
 
 void Cells::fit_support(int id) {
@@ -133,13 +135,13 @@ void Cells::fit_support(int id) {
 Box Cells::occupied(int id) const {
   const Cell& cell = cells_[id];
   if (!has_tiles(id)) return {};
-  return {neural::occupied(cell.room.y, cell.rows, grids_[0].y),
-          neural::occupied(cell.room.x, cell.columns, grids_[0].x)};
+  return {neural::occupied(cell.room.y, cell.rows, layers_[0].grid.y),
+          neural::occupied(cell.room.x, cell.columns, layers_[0].grid.x)};
 }
 
 Box Cells::occupied_without(int id, int y, int x) const {
   const Cell& cell = cells_[id];
-  const Grid& grid = grids_[0];
+  const Grid& grid = layers_[0].grid;
   return {neural::occupied(cell.room.y, cell.rows, grid.y, offset(cell.room.y, y, grid.y)),
           neural::occupied(cell.room.x, cell.columns, grid.x, offset(cell.room.x, x, grid.x))};
 }
@@ -147,7 +149,7 @@ Box Cells::occupied_without(int id, int y, int x) const {
 void Cells::widen_support(int id) {
   const Box before = cells_[id].support;
   fit_support(id);
-  cells_[id].support = united(before, cells_[id].support, grids_[0]);
+  cells_[id].support = united(before, cells_[id].support, layers_[0].grid);
 }
 
 }  // namespace ncpm::neural

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "geometry.hpp"
+#include "kernels.hpp"
 #include "memory.hpp"
-#include "plan.hpp"
 
 namespace ncpm::neural {
 
@@ -37,14 +37,22 @@ struct alignas(64) Tile {
   int pitch(Field f) const { return box(f).x.length * (*channels)[f]; }
 };
 
+// What the cells keep of one layer.
+struct LayerTiles {
+  Grid grid;
+  int pool = 1;
+  bool whole = false;                   // a cell that differs from the background does so everywhere
+  std::array<int, kFields> channels{};  // floats per pixel of each field, 0 where it is not kept
+};
+
 class Cells {
  public:
-  // `channels[layer][field]`: floats per pixel, 0 where not kept; `grids[layer]`, `pools[layer]` and
-  // `first_whole` as in the plan.
-  Cells(std::vector<Grid> grids, std::vector<int> pools, std::vector<std::array<int, kFields>> channels,
-        int first_whole);
+  Cells() = default;
+  explicit Cells(std::vector<LayerTiles> layers) : layers_(std::move(layers)) {}
 
-  const Grid& grid(int layer) const { return grids_[layer]; }
+  const Grid& grid(int layer) const { return layers_[layer].grid; }
+  // Where the input of the next layer differs if that of this one does within `support`.
+  Box handed_on(const Box& support, int layer) const;
   void resize(int cells);  // the number of ids; new ones are empty
   int size() const { return int(cells_.size()); }
   std::size_t bytes() const { return pool_.bytes(); }  // of all tiles
@@ -52,8 +60,8 @@ class Cells {
 
   Box support(int id) const { return cells_[id].support; }           // blocks with pixels of the cell (hull)
   bool has_tiles(int id) const { return !cells_[id].room.empty(); }  // not before it had its first pixel
-  int channels(int layer, Field field) const { return channels_[layer][field]; }
-  const Tile& tile(int id, int layer) const { return tiles_[id * grids_.size() + layer]; }
+  int channels(int layer, Field field) const { return layers_[layer].channels[field]; }
+  const Tile& tile(int id, int layer) const { return tiles_[id * layers_.size() + layer]; }
   // Reads what says where a cell's values of the first layer are.
   void read_ahead(int id) const {
     const Tile& first = tile(id, 0);
@@ -84,10 +92,7 @@ class Cells {
 
   void allocate(Cell& cell, Tile* tiles, const Box& room);
 
-  std::vector<Grid> grids_;
-  std::vector<int> pools_;
-  std::vector<std::array<int, kFields>> channels_;
-  int first_whole_;
+  std::vector<LayerTiles> layers_;
   std::vector<Cell> cells_;
   std::vector<Tile> tiles_;  // [cell][layer]
   Pool pool_;

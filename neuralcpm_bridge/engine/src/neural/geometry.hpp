@@ -139,8 +139,15 @@ struct Frame {
   FrameAxis y, x;
 
   Frame() = default;
-  Frame(const Box& changed, const Grid& grid, int pool, bool all_psi)
-      : y(changed.y, grid.y, pool, all_psi), x(changed.x, grid.x, pool, all_psi) {}
+  Frame(const Box& changed, const Grid& grid, int pool)
+      : y(changed.y, grid.y, pool, false), x(changed.x, grid.x, pool, false) {}
+  // psi and what follows it on the whole grid, whatever changed.
+  static Frame with_all_psi(const Box& changed, const Grid& grid, int pool) {
+    Frame frame;
+    frame.y = FrameAxis(changed.y, grid.y, pool, true);
+    frame.x = FrameAxis(changed.x, grid.x, pool, true);
+    return frame;
+  }
 
   int area() const { return y.length * x.length; }
   Rect exists() const { return {y.exists, x.exists}; }

@@ -30,93 +30,105 @@ double value_of(std::int64_t sum) {
   return sum == kOutOfRange ? std::numeric_limits<double>::quiet_NaN() : double(sum) * kFixedUnit;
 }
 
+SiteHead site_head(const Model& model, const std::string& name) {
+  const Linear hidden = read_linear(model, name + ".hidden"), out = read_linear(model, name + ".out");
+  return {pack(hidden), padded_bias(hidden.bias), padded_bias(out.weight), float(out.bias[0])};
+}
+
 }  // namespace
 
-LocalHead::LocalHead(const Plan& plan, const Kernels& kernels)
-    : plan_(plan), kernels_(kernels), site_energy_(plan.layers.back().grid.sites()) {}
+LocalHead::LocalHead(const Model& model, const Plan& plan, Workspace& workspace)
+    : work_(workspace),
+      grid_(plan.output_grid),
+      cell_head_(site_head(model, "neural.cell_head")),
+      background_head_(site_head(model, "neural.background_head")),
+      fused_(head_fused(*model.neural)),
+      site_energy_(grid_.sites()) {}
 
 void LocalHead::reset() {
   site_energy_.clear();
   total_ = pending_ = 0;
 }
 
-double LocalHead::energy() const {
-  return value_of(total_) + double(site_energy_.size()) * plan_.background_head.out_bias;
-}
+double LocalHead::energy() const { return value_of(total_) + double(site_energy_.size()) * background_head_.out_bias; }
 
 // visit(row and column in the box, the energies kept of its sites from there on, their number)
 template <class Visit>
-void LocalHead::for_energies(const Box& box, const Grid& grid, Visit visit) {
-  for_shared_runs(box, grid.all(), grid, [&](int row, int column, int y, int x, int length) {
-    visit(row, column, site_energy_.data() + std::size_t(y) * grid.x.size + x, length);
+void LocalHead::for_energies(const Box& box, Visit visit) {
+  for_shared_runs(box, grid_.all(), grid_, [&](int row, int column, int y, int x, int length) {
+    visit(row, column, site_energy_.data() + std::size_t(y) * grid_.x.size + x, length);
   });
 }
 
-void LocalHead::see_background(Proposal& proposal, const Pass& pass) {
+void LocalHead::hidden_layer(const Pass& pass, const SiteHead& head, float* to) const {
   const Rect rect = pass.frame.output();
-  const int rows = rect.y.size(), columns = rect.x.size(), width = padded(pass.plan->width);
-  const int hidden = plan_.cell_head.hidden.out_stride, pitch = columns * hidden;
-  const auto image = [&] { return proposal.arena.take<float>(std::size_t(rows) * pitch); };
-  const auto hidden_layer = [&](const SiteHead& head, float* to) {
-    kernels_.mix_channels({pass.out + pass.at(width, rect.y.lo, rect.x.lo), pass.pitch(width), pass.plan->width, width,
-                           to, pitch, hidden, rows, columns, 0, 0, 0, 0, head.hidden.weights.data(), true,
-                           head.hidden_bias.data()});
-  };
+  const int width = padded(pass.shape->width), hidden = head.hidden.out_stride;
+  work_.kernels.mix_channels({pass.out + pass.at(width, rect), pass.pitch(width), pass.shape->width, width, to,
+                              rect.x.size() * hidden, hidden, rect.y.size(), rect.x.size(), 0, 0, 0, 0,
+                              head.hidden.weights.data(), true, head.hidden_bias.data()});
+}
+
+Patch LocalHead::room(const Pass& pass, const Rect& rect, int channels) {
+  return {pass.frame.sites(rect), work_.proposal.scratch.output.data(), channels, rect.x.size() * channels};
+}
+
+void LocalHead::take_background(Pass& pass) {
+  const Rect rect = pass.frame.output();
+  const int rows = rect.y.size(), columns = rect.x.size();
+  const int hidden = cell_head_.hidden.out_stride, pitch = columns * hidden;
+  Arena& arena = work_.proposal.arena;
   // The background by its own head.
-  float *base = image(), *nothing = image();
-  hidden_layer(plan_.background_head, base);
+  float* base = arena.take<float>(std::size_t(rows) * pitch);
+  float* nothing = arena.take<float>(std::size_t(rows) * pitch);
+  hidden_layer(pass, background_head_, base);
   std::memset(nothing, 0, sizeof(float) * rows * pitch);
-  const Box sites = pass.frame.sites(rect);
-  pending_energies_.clear();
-  pending_energies_.push_back({sites, proposal.arena.take<float>(std::size_t(rows) * columns), 1, columns});
-  pending_ = kernels_.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch,
-                                    plan_.background_head.out.data(), pending_energies_[0].data, columns);
+  const Patch energies = work_.proposal.new_patch(pass.frame.sites(rect), 1);
+  pending_energies_.assign(1, energies);
+  pending_ = work_.kernels.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch,
+                                         background_head_.out.data(), energies.data, columns);
   std::uint64_t before = 0;  // wraps where the total is out of range anyway
-  for_energies(sites, pass.plan->grid, [&](int, int, std::int64_t* energies, int length) {
-    for (int i = 0; i < length; ++i) before += std::uint64_t(energies[i]);
+  for_energies(energies.at, [&](int, int, std::int64_t* kept, int length) {
+    for (int i = 0; i < length; ++i) before += std::uint64_t(kept[i]);
   });
   pending_ = minus(pending_, std::int64_t(before));
 
   // What the cells are relative to.
   base_ = base;
   activation_ = nothing;
-  hidden_layer(plan_.cell_head, base_);
-  kernels_.silu({rows, pitch}, base_, pitch, activation_, pitch);
+  hidden_layer(pass, cell_head_, base_);
+  work_.kernels.silu({rows, pitch}, base_, pitch, activation_, pitch);
 }
 
-void LocalHead::see_cell(Proposal& proposal, const Pass& pass, const Cells&, const Candidate& cell) {
+void LocalHead::take_cell(const Pass& pass, const Candidate& cell) {
   if (!cell.output.data) return;
   const Rect rect = pass.frame.output(), part = cell.output_rect;
   const int height = part.y.size(), length = part.x.size();
-  const int hidden = plan_.cell_head.hidden.out_stride, pitch = rect.x.size() * hidden;
-  View change{cell.output.data, cell.output.pitch};
-  if (!plan_.head_fused) {
-    float* wider = proposal.arena.take<float>(std::size_t(height) * length * hidden);
-    kernels_.mix_channels({change.data, change.pitch, pass.plan->width, padded(pass.plan->width), wider,
-                           length * hidden, hidden, height, length, 0, 0, 0, 0, plan_.cell_head.hidden.weights.data(),
-                           true});
-    change = {wider, length * hidden};
+  const int hidden = cell_head_.hidden.out_stride, pitch = rect.x.size() * hidden;
+  Patch change = cell.output;
+  if (!fused_) {
+    change = work_.proposal.new_patch(cell.output.at, hidden);
+    work_.kernels.mix_channels({cell.output.data, cell.output.pitch, pass.shape->width, padded(pass.shape->width),
+                                change.data, change.pitch, hidden, height, length, 0, 0, 0, 0,
+                                cell_head_.hidden.weights.data(), true});
   }
   const std::ptrdiff_t at = std::ptrdiff_t(part.y.lo - rect.y.lo) * pitch + (part.x.lo - rect.x.lo) * hidden;
-  Patch energies{cell.output.at, proposal.arena.take<float>(std::size_t(height) * length), 1, length};
-  pending_ =
-      plus(pending_, kernels_.site_energies(height, length, hidden, base_ + at, activation_ + at, pitch, change.data,
-                                            change.pitch, plan_.cell_head.out.data(), energies.data, length));
+  const Patch energies = work_.proposal.new_patch(cell.output.at, 1);
+  pending_ = plus(pending_,
+                  work_.kernels.site_energies(height, length, hidden, base_ + at, activation_ + at, pitch, change.data,
+                                              change.pitch, cell_head_.out.data(), energies.data, length));
   pending_energies_.push_back(energies);
 }
 
-double LocalHead::change(double) { return value_of(pending_); }
+double LocalHead::change() { return value_of(pending_); }
 
-void LocalHead::accept(const Proposal& proposal) {
-  const Grid& grid = proposal.passes.back().plan->grid;
+void LocalHead::accept() {
   total_ = plus(total_, pending_);
-  for_energies(pending_energies_[0].at, grid, [&](int, int, std::int64_t* energies, int length) {
-    std::memset(energies, 0, sizeof(std::int64_t) * length);
-  });
+  for_energies(pending_energies_[0].at,
+               [&](int, int, std::int64_t* kept, int length) { std::memset(kept, 0, sizeof(std::int64_t) * length); });
   for (const Patch& patch : pending_energies_)
-    for_energies(patch.at, grid, [&](int row, int column, std::int64_t* energies, int length) {
+    for_energies(patch.at, [&](int row, int column, std::int64_t* kept, int length) {
       const float* fresh = patch.data + std::ptrdiff_t(row) * patch.pitch + column;
-      for (int i = 0; i < length; ++i) energies[i] += fixed(fresh[i]);
+      for (int i = 0; i < length; ++i) kept[i] += fixed(fresh[i]);
     });
 }
 

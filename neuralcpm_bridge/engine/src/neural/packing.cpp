@@ -1,4 +1,5 @@
-#include "plan.hpp"
+#include "packing.hpp"
+
 #include "winograd.hpp"
 
 namespace ncpm::neural {
@@ -42,7 +43,7 @@ double filter_weight(int point, int tap) {
 double box_filter_weight(int point, int tap) { return kBoxFilter[point][2 - tap]; }
 
 WinogradWeights at_points(const Linear& linear, FilterWeight along_y, int height, FilterWeight along_x, int width) {
-  WinogradWeights out{padded(linear.inputs), padded(linear.outputs), {}};
+  WinogradWeights out{height * width, padded(linear.inputs), padded(linear.outputs), {}};
   Linear at_point(1, linear.outputs, out.inputs);
   for (int p = 0; p < height; ++p)
     for (int q = 0; q < width; ++q) {
@@ -63,7 +64,8 @@ WinogradWeights at_points(const Linear& linear, FilterWeight along_y, int height
 
 }  // namespace
 
-WinogradWeights transform_weights(const Linear& linear, int height, int width) {
+WinogradWeights transform_weights(const Linear& linear, const Grid& tile) {
+  const int height = tile.y.size, width = tile.x.size;
   static constexpr FilterWeight filters[] = {filter_weight<3>, filter_weight<4>, filter_weight<5>};
   return at_points(linear, filters[height - kLeastTile], height + 2, filters[width - kLeastTile], width + 2);
 }
@@ -78,45 +80,13 @@ std::vector<float> padded_bias(const std::vector<double>& bias) {
   return out;
 }
 
-Linear read_linear(const Model& model, const std::string& name) {
-  const Tensor& weight = model.weight(name + ".weight");
-  const std::vector<float>& bias = model.weight(name + ".bias").floats;
-  const int taps = weight.shape.size() == 4 ? int(weight.shape[2] * weight.shape[3]) : 1;
-  Linear linear(taps, int(weight.shape[0]), int(weight.shape[1]));
-  for (int out = 0; out < linear.outputs; ++out) {
-    linear.bias[out] = bias[out];
-    for (int in = 0; in < linear.inputs; ++in)
-      for (int tap = 0; tap < taps; ++tap)
-        linear.at(tap, out, in) = weight.floats[(std::size_t(out) * linear.inputs + in) * taps + tap];
+std::vector<float> padded_bias(const BorderBiases& biases) {
+  std::vector<float> out;
+  for (const std::vector<double>& bias : biases) {
+    const std::vector<float> one = padded_bias(bias);
+    out.insert(out.end(), one.begin(), one.end());
   }
-  return linear;
-}
-
-Linear operator*(const Linear& second, const Linear& first) {
-  Linear product(second.taps * first.taps, second.outputs, first.inputs);
-  product.bias = second.bias;
-  for (int a = 0; a < second.taps; ++a)
-    for (int b = 0; b < first.taps; ++b)
-      for (int out = 0; out < product.outputs; ++out)
-        for (int in = 0; in < product.inputs; ++in) {
-          double sum = 0;
-          for (int k = 0; k < second.inputs; ++k) sum += second.at(a, out, k) * first.at(b, k, in);
-          product.at(a * first.taps + b, out, in) = sum;  // one factor has a single tap
-        }
-  return product;
-}
-
-int border_class(const Grid& grid, int y, int x) {
-  int border = 0;
-  if (!grid.y.circular) border |= (y == 0 ? kTop : 0) | (y == grid.y.size - 1 ? kBottom : 0);
-  if (!grid.x.circular) border |= (x == 0 ? kLeft : 0) | (x == grid.x.size - 1 ? kRight : 0);
-  return border;
-}
-
-bool tap_exists(int border, int tap) {
-  const int ky = tap / 3, kx = tap % 3;
-  return !((border & kTop && ky == 0) || (border & kBottom && ky == 2) || (border & kLeft && kx == 0) ||
-           (border & kRight && kx == 2));
+  return out;
 }
 
 }  // namespace ncpm::neural

@@ -1,124 +1,78 @@
-// A network prepared for incremental evaluation: linear pieces fused, weights laid out for the kernels.
+// How a network will be evaluated on a lattice of given size: the shape and kind of every layer, and its linear pieces
+// fused.
 //
 // Everything a cell computes is kept as its difference from an absent cell ∅ ("the background"). Convolutions
 // are linear, so they act on differences without biases; only the background sees biases and padding.
 #pragma once
 
-#include <cstdint>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "geometry.hpp"
-#include "kernels.hpp"
+#include "linear.hpp"
 #include "tissue.hpp"
-#include "memory.hpp"
-#include "model.hpp"
 
 namespace ncpm::neural {
 
-// A matrix or kernel in double precision while fusing: [tap][out][in], taps 9 (3x3) or 1.
-struct Linear {
-  int taps = 0, outputs = 0, inputs = 0;
-  std::vector<double> weight;
-  std::vector<double> bias;  // [outputs]
-
-  Linear() = default;
-  Linear(int t, int o, int i) : taps(t), outputs(o), inputs(i), weight(std::size_t(t) * o * i), bias(o) {}
-  double& at(int t, int o, int i) { return weight[(std::size_t(t) * outputs + o) * inputs + i]; }
-  double at(int t, int o, int i) const { return weight[(std::size_t(t) * outputs + o) * inputs + i]; }
+// What is done when a change reaches a layer. One class each.
+enum class Kind {
+  kPixels,        // the first layer: sums of table entries in fixed point, in a window around the change
+  kWindow,        // recomputed in a window around the change, cell by cell
+  kSummedWindow,  // the same, as the last layer of nh in front of no pooling: sums replace its last convolution
+  kBoxes,         // in front of a tile: phi in a window, psi everywhere, for small cells by one box each
+  kTile,          // the grid is one Winograd tile: recomputed as a whole, all cells at once
+  kSummedTile,    // the same, as the last layer of nh in front of no pooling
 };
 
-// Packed for the kernels.
-struct Packed {
-  int inputs = 0, outputs = 0;        // used channels
-  int in_stride = 0, out_stride = 0;  // padded
-  std::vector<float, Aligned<float>> weights;
+inline bool is_tile(Kind kind) { return kind == Kind::kTile || kind == Kind::kSummedTile; }
 
-  bool empty() const { return weights.empty(); }
-};
-Packed pack(const Linear& linear);
-std::vector<float> padded_bias(const std::vector<double>& bias);
-
-// Which neighbours of a site exist under zero padding, as four bits; 0 inside and under circular padding.
-// A bias in front of a 3x3 convolution arrives through existing neighbours only: one bias per class.
-enum BorderBit { kTop = 1, kBottom = 2, kLeft = 4, kRight = 8 };
-inline constexpr int kBorderClasses = 16;
-int border_class(const Grid& grid, int y, int x);
-bool tap_exists(int border, int tap);
-
-// The first layer is linear in the pixels up to its first SiLU. Its sums are kept in 32-bit fixed point:
-// integers add exactly, so a flip adds and subtracts table entries without any drift. One table serves one
-// quantity (X: in front of phi's first SiLU, Y: psi's, S: the skip path).
-struct PixelTable {
-  int taps = 0;                     // 9: a pixel reaches its block and the eight around it; 1: its block
-  int channels = 0;                 // padded
-  float step = 1;                   // value of 1
-  std::vector<std::int32_t> own;    // [pixel of block][tap][channel]
-  std::vector<std::int32_t> type;   // [type][pixel of block][tap][channel]
-  std::vector<std::int32_t> start;  // [border class][channel]: biases
-
-  const std::int32_t* own_at(int pixel) const { return own.data() + std::size_t(pixel) * taps * channels; }
-  const std::int32_t* type_at(int t, int pixel, int pixels) const {
-    return type.data() + (std::size_t(t) * pixels + pixel) * taps * channels;
-  }
-};
-
-// A 3x3 convolution for images of one Winograd tile, or of a box: a packed matrix per interpolation point.
-struct WinogradWeights {
-  int inputs = 0, out_stride = 0;  // padded
-  std::vector<float, Aligned<float>> weights;
-};
-WinogradWeights transform_weights(const Linear& linear, int height, int width);
-WinogradWeights transform_box_weights(const Linear& linear);
-
-struct LayerPlan {
+struct LayerShape {
+  int index = 0;
+  Kind kind = Kind::kWindow;
   int inputs = 0, width = 0, pool = 1;
-  bool last = false;
-  // The grid is one Winograd tile, recomputed as a whole for all cells at once (nh only; winograd.hpp). These weights
-  // are then in the place of the packed ones of the same names.
-  bool compact = false;
-  WinogradWeights compact_first_phi, compact_first_psi, compact_second_phi, compact_second_psi;
-  bool gets_all = false;  // and the layer before is compact or boxed: every proposal brings the whole of its input
-  // The next layer is compact: psi is recomputed as a whole here too, for most cells by one box each (winograd.hpp).
-  bool boxed = false;
-  WinogradWeights boxed_second_psi;
-  Grid grid;                              // of the input
-  Packed first_phi;                       // phi0 ∘ reduce: X (not in layer 0)
-  Packed first_psi;                       // psi0's part on h: Y (not in layer 0)
-  std::vector<float> phi_bias, psi_bias;  // of X and Y: [border class][padded width] (not in layer 0)
-  Packed second_phi;
-  std::vector<float> second_phi_bias;
-  Packed shared;                       // psi0's part on the sum over cells ∘ mix; its biases are in Y
-  Packed second_psi;                   // of the background
-  std::vector<float> second_psi_bias;  // with the skip path's (in layer 0 the pixel table has both)
-  Packed cell_second_psi;              // of a cell: fused with the head's first layer where that saves work
-  Packed skip, cell_skip;              // empty: identity (and in layer 0, where the skip path is in the pixel tables)
-  int cell_outputs = 0;                // channels of what a cell hands on, padded
+  Grid grid;           // of the input
+  bool whole = false;  // a tile or behind one: a cell differs from the background everywhere, if only by rounding
 };
 
-// e(h) = out(SiLU(hidden(h))).
-struct SiteHead {
-  Packed hidden;
-  std::vector<float> hidden_bias, out;  // padded
-  float out_bias = 0;
+// A site as the network sees it: its block, and its place in it.
+struct Pixel {
+  int y, x, pixel;
 };
 
 struct Plan {
-  bool local = false;
-  int stride = 1, types = 0;
+  bool local = false;  // local_nh; else nh
+  int stride = 1, lattice_width = 0;
   Grid blocks;       // coarse lattice of the embedding
   Grid output_grid;  // of the last layer's output
-  PixelTable x, y, skip, cell_skip;
-  std::vector<LayerPlan> layers;
-  int first_whole = 1 << 30;  // from this layer on a cell may differ from the background everywhere
-  // local_nh
-  bool head_fused = false;  // cells hand on the inputs of their head's SiLU
-  SiteHead cell_head, background_head;
+  std::vector<LayerShape> layers;
 
-  Plan(const Model& model, const Tissue& tissue);
+  std::optional<Pixel> pixel_at(int site) const {  // none where a site is in no block
+    const int row = site / lattice_width, column = site % lattice_width;
+    const Pixel at{row / stride, column / stride, row % stride * stride + column % stride};
+    if (at.y >= blocks.y.size || at.x >= blocks.x.size) return std::nullopt;
+    return at;
+  }
+  int first_id() const { return local ? 1 : 0; }  // local_nh: the medium is no cell
+
+  // Throws Error if the lattice is too small for one block of the network's stride and pools.
+  Plan(const NeuralSpec& spec, const Lattice& lattice);
 };
 
-Linear read_linear(const Model& model, const std::string& name);
-Linear operator*(const Linear& second, const Linear& first);  // composition; one of the two is 1x1, second's bias kept
+// local_nh: a cell's output is only looked at by its head's first layer. The last layer applies that at once, unless
+// it is wider.
+bool head_fused(const NeuralSpec& spec);
+
+// One layer's linear pieces. The biases of the two first convolutions differ near the border and stand apart.
+struct LayerMaps {
+  Linear first_phi;             // phi0 ∘ reduce: X
+  Linear first_psi;             // psi0's part on h: Y
+  BorderBiases first_phi_bias;  // of X
+  BorderBiases first_psi_bias;  // of Y, with that of the shared part
+  Linear second_phi;
+  Linear shared;                          // psi0's part on the sum over cells ∘ mix; its biases are in Y's
+  Linear second_psi, cell_second_psi;     // of the background, and of a cell: with the head's first layer if fused
+  std::optional<Linear> skip, cell_skip;  // none: the identity
+};
+LayerMaps fused_maps(const Model& model, const LayerShape& shape);
 
 }  // namespace ncpm::neural

@@ -2,7 +2,7 @@
 // the next one's values. So everything the first layer will read is read once before, back to back: many requests
 // are then under way at a time. What tells where to read comes first, and the background's values, whose places are
 // known, while that is on its way. Plain loads, because CPUs drop prefetches when they are busy or miss a page.
-#include "incremental.hpp"
+#include "pixel_layer.hpp"
 
 namespace ncpm::neural {
 namespace {
@@ -27,7 +27,7 @@ void touch_tile(const Pass& pass, const Tile& tile, Field field, const Rect& rec
 }
 
 void touch_lattice(const Pass& pass, const void* image, int channels, const Rect& rect) {
-  const Grid& grid = pass.plan->grid;
+  const Grid& grid = pass.shape->grid;
   const Box at = pass.frame.sites(rect);
   const int rows = std::min(at.y.length, grid.y.size - at.y.start);
   const int columns = std::min(at.x.length, grid.x.size - at.x.start);
@@ -37,33 +37,29 @@ void touch_lattice(const Pass& pass, const void* image, int channels, const Rect
 
 }  // namespace
 
-void Incremental::read_background() const {
-  const Pass& pass = proposal_.passes[0];
+void PixelLayer::read_background(const Pass& pass) const {
   const Frame& frame = pass.frame;
   const Rect exists = frame.exists();
-  const Background& cache = background_[0];
-  const int width = padded(pass.plan->width);
-  touch_lattice(pass, cache.x_fixed.data(), width, frame.phi().grown(1) & exists);
-  touch_lattice(pass, cache.y_fixed.data(), width, frame.psi());
-  touch_lattice(pass, cache.sum.data(), width, frame.psi().grown(1) & exists);
-  touch_lattice(pass, cache.t.data(), width, frame.output().grown(1) & exists);
-  touch_lattice(pass, cache.skip_fixed.data(), width, frame.output());
-  if (!proposal_.background) {
-    touch_lattice(pass, cache.p.data(), width, frame.phi());
-    touch_lattice(pass, cache.phi.data(), width, frame.phi());
+  touch_lattice(pass, x_.data(), width(), frame.phi().grown(1) & exists);
+  touch_lattice(pass, y_.data(), width(), frame.psi());
+  touch_lattice(pass, sum_.data(), width(), frame.psi().grown(1) & exists);
+  touch_lattice(pass, t_.data(), width(), frame.output().grown(1) & exists);
+  touch_lattice(pass, skip_.data(), width(), frame.output());
+  if (!work_.proposal.retypes()) {
+    touch_lattice(pass, p_.data(), width(), frame.phi());
+    touch_lattice(pass, phi_.data(), width(), frame.phi());
   }
 }
 
-void Incremental::read_cells() const {
-  const Pass& pass = proposal_.passes[0];
+void PixelLayer::read_cells(const Pass& pass) const {
   const Frame& frame = pass.frame;
-  for (const Candidate& cell : proposal_.candidates) {
-    if (!cells_.has_tiles(cell.id)) continue;
-    const Tile& tile = cells_.tile(cell.id, 0);
+  for (const Candidate& cell : work_.proposal.candidates) {
+    if (!work_.cells.has_tiles(cell.id)) continue;
+    const Tile& tile = work_.cells.tile(cell.id, 0);
     const Rect output = cell.at.reached & frame.output(), phi = cell.at.reached & frame.phi();
     touch_tile(pass, tile, kY, cell.at.near & output.grown(1));
     touch_tile(pass, tile, kSkip, cell.at.own & output);
-    if (proposal_.background) touch_tile(pass, tile, kX, cell.at.near & phi.grown(1));
+    if (work_.proposal.retypes()) touch_tile(pass, tile, kX, cell.at.near & phi.grown(1));
     else touch_tile(pass, tile, kPhi, phi);
   }
 }
