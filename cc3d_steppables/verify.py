@@ -1,4 +1,4 @@
-"""Every copy CompuCell3D attempted, against the engine and float64 torch. Runs in the training environment."""
+"""Every copy CompuCell3D attempted, against the engine and against exact energies that the caller computes."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from neuralcpm_bridge._engine import IdMap
 from neuralcpm_bridge.artifact import Artifact, load_artifact
+from neuralcpm_bridge.backends.full import FullEnergyBackend
 from neuralcpm_bridge.conventions import TARGETS, neural_scale, uncarried_terms
 from neuralcpm_bridge.delta import DeltaBackend, open_backend
 from neuralcpm_bridge.errors import UserError
@@ -32,11 +33,16 @@ SYMBOLIC_ALLOWED, NEURAL_ALLOWED, MISMATCH_ALLOWED = 1e-5, 1e-3, 1e-4
 NATIVE = [plugins[0] for plugins in PLUGINS.values()]
 """CC3D's own plugins that carry a model's terms."""
 BATCH_SITES = 100_000
-"""Sites × cells per torch evaluation: small states run fastest in small batches on one thread."""
+"""Sites × cells per exact evaluation: small states run fastest in small batches."""
+
+
+Truth = Callable[[Artifact, CellState], FullEnergyBackend]
+"""Opens what computes exact energies of a model: float64 torch."""
 
 
 def verify_project(
     project_file: str | Path,
+    truth: Truth,
     *,
     steps: int | None = None,
     flips: int = 10_000,
@@ -48,7 +54,7 @@ def verify_project(
     """Run a copy of the project in the host until `flips` copies were attempted (or for `steps`), then compare."""
     with tempfile.TemporaryDirectory(prefix="neuralcpm-verify-") as name:
         recording, copy = record(project_file, Path(name), steps, flips, seed, progress, say)
-        return compare(recording, copy, exact)
+        return compare(recording, copy, truth, exact)
 
 
 def record(
@@ -89,7 +95,7 @@ class Recording:
     about: NDArray[Any]
 
 
-def compare(recording: Recording, project: Project, exact: int) -> dict[str, Any]:
+def compare(recording: Recording, project: Project, truth: Truth, exact: int) -> dict[str, Any]:
     about = json.loads(str(recording.about))
     if len(about["learned"]) != 1:
         raise UserError(
@@ -99,7 +105,7 @@ def compare(recording: Recording, project: Project, exact: int) -> dict[str, Any
     facts = project.facts()
     assert facts is not None  # recording changed its CC3DML
     artifact = load_artifact(learned["model"])
-    replay = Replay(recording, facts, artifact, learned, exact)
+    replay = Replay(recording, facts, artifact, learned, truth, exact)
     replay.run()
     names = about["names"]
     host_learned = recording.energies[:, names.index(learned["energy"])]
@@ -113,23 +119,23 @@ def compare(recording: Recording, project: Project, exact: int) -> dict[str, Any
         raise UserError("Host and model disagree about which copies would take a cell's last pixel: report this.")
     full = learned["term"] == "full"
     ours = replay.engine.sum(axis=1) if full else replay.engine[:, 1]
-    truth = replay.torch.sum(axis=1) if full else replay.torch[:, 1]
+    true = replay.true.sum(axis=1) if full else replay.true[:, 1]
     same_energies = not full and carries_model_energies(facts, artifact)
     unit = np.where(factor == 0, 1.0, factor)  # errors in the model's own units; with weight 0 the host must say 0
     errors = [
         np.abs(host_learned - factor * values)[keep] / np.abs(unit)[keep]
-        for values, keep in ((ours, ~banned), (truth, ~banned & replay.exact))
+        for values, keep in ((ours, ~banned), (true, ~banned & replay.exact))
     ]
     symbolic_error = None
-    expected = total - host_learned + factor * truth
+    expected = total - host_learned + factor * true
     if same_energies:
         scale = neural_scale(artifact.metadata, about["temperature"])
         both = [
             np.abs(host_symbolic - scale * part[:, 0])[keep]
-            for part, keep in ((replay.engine, slice(None)), (replay.torch, replay.exact))
+            for part, keep in ((replay.engine, slice(None)), (replay.true, replay.exact))
         ]
         symbolic_error = float(max(values.max(initial=0.0) for values in both))
-        expected += scale * replay.torch[:, 0] - host_symbolic
+        expected += scale * replay.true[:, 0] - host_symbolic
     amplitude = replay.scale * artifact.metadata.temperature
     compared = ~banned & replay.exact
     mismatch = np.abs(_acceptance(total, amplitude) - _acceptance(expected, amplitude))[compared]
@@ -152,16 +158,23 @@ def compare(recording: Recording, project: Project, exact: int) -> dict[str, Any
 
 
 class Replay:
-    """The recorded flips once more: `engine` and `torch` hold `[n, 2]` symbolic and neural ΔH in the model's units."""
+    """The recorded flips once more: `engine` and `true` hold `[n, 2]` symbolic and neural ΔH in the model's units."""
 
     def __init__(
-        self, recording: Recording, facts: ProjectFacts, artifact: Artifact, learned: dict[str, Any], exact: int
+        self,
+        recording: Recording,
+        facts: ProjectFacts,
+        artifact: Artifact,
+        learned: dict[str, Any],
+        truth: Truth,
+        exact: int,
     ) -> None:
         self.recording, self.facts, self.artifact, self.learned = recording, facts, artifact, learned
         count = len(recording.step)
-        self.engine, self.torch = np.zeros((count, 2)), np.full((count, 2), np.nan)
+        self.engine, self.true = np.zeros((count, 2)), np.full((count, 2), np.nan)
         self.scale, self.banned = np.zeros(count), np.zeros(count, dtype=bool)
-        self._truth: Any = None
+        self._open_truth = truth
+        self._truth: FullEnergyBackend | None = None
         self.exact = np.zeros(count, dtype=bool)
         self.exact[np.unique(np.linspace(0, count - 1, min(exact, count)).round().astype(int))] = True
 
@@ -225,20 +238,15 @@ class Replay:
             self.exact[attempts] = False
             return
         for attempt, before, after in pairs:
-            self.torch[attempt] = energies[after] - energies[before]
+            self.true[attempt] = energies[after] - energies[before]
 
     def _exact_energies(self, states: list[NDArray[np.int32]], start: CellState) -> NDArray[np.float64]:
-        """Energies of many states with the cells of `start` in float64 torch, `[n, 2]`."""
-        import torch
-
-        from training.backend import TorchBackend
-
+        """Exact energies of many states with the cells of `start`, `[n, 2]`."""
         lattice, types = start.lattice, start.types.astype(np.int64)
         if lattice.layout == "rows":
             states, lattice = on_axes(states, lattice)
         if self._truth is None:
-            torch.set_num_threads(1)
-            self._truth = TorchBackend.exact(self.artifact, CellState(states[0], start.types, lattice))
+            self._truth = self._open_truth(self.artifact, CellState(states[0], start.types, lattice))
         ids = np.stack(states).astype(np.int64)
         batch = max(1, BATCH_SITES // (ids[0].size * types.size))
         parts = [
@@ -256,7 +264,7 @@ class Replay:
 
 
 class NotOnAxes(Exception):
-    """Hexagonal rows that skewed axes, on which torch computes, cannot hold: only the engine is compared."""
+    """Hexagonal rows that skewed axes cannot hold, where exact energies are computed: the engine alone is compared."""
 
 
 def on_axes(states: list[NDArray[np.int32]], rows: Lattice) -> tuple[list[NDArray[np.int32]], Lattice]:

@@ -6,10 +6,12 @@ import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cc3d_steppables.run import INTERPRETER, run_project
+from cc3d_steppables.verify import verify_project
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
@@ -112,6 +114,13 @@ def run(project: Path, folder: Path, **options: object) -> Ran:
         ran.error = str(error)
         assert "signal" not in ran.error, ran.log[-2000:]
     return ran
+
+
+def verified(project: Path, **options: Any) -> dict[str, Any]:
+    """Every attempted copy of a project in the host against the engine and float64 torch."""
+    from training.backend import TorchBackend
+
+    return verify_project(project, TorchBackend.exact, **options)
 
 
 def life_project(

@@ -10,11 +10,10 @@ import pytest
 from cc3d_steppables.inject import inject
 from cc3d_steppables.new import write_project
 from cc3d_steppables.project import Project
-from cc3d_steppables.verify import verify_project
 from neuralcpm_bridge.lattice import Lattice
 
 from ..cc3d.models import analytic_model
-from .cc3d_tools import demos, edit_script, life_project, needs_cc3d, run
+from .cc3d_tools import demos, edit_script, life_project, needs_cc3d, run, verified
 from .test_cc3d_terms import tissue
 
 pytestmark = needs_cc3d
@@ -43,7 +42,7 @@ def test_generated_project(name: str, tmp_path: Path) -> None:
     assert sorted(first.volumes[1:]) == sorted(state.volumes[state.cells])
     if lattice.geometry.name == "cubic":
         assert np.array_equal(first.type_map, state.type_map)
-    report = verify_project(project, flips=5_000, exact=100)
+    report = verified(project, flips=5_000, exact=100)
     print(name, report)
     assert report["ok"], report
     assert report["flips"] >= 5_000
@@ -67,7 +66,7 @@ def test_the_whole_energy_through_the_learned_term(name: str, tmp_path: Path) ->
             text = text[:start] + text[end:]
         xml.write_text(text)
         edit_script(project, 'term="neural"', 'term="full"')
-    report = verify_project(project, steps=6, exact=60)
+    report = verified(project, steps=6, exact=60)
     print(name, report)
     assert report["ok"], report
     assert report["flips"] > 500
@@ -133,3 +132,19 @@ def test_demo(demo: str, geometry: str, tmp_path: Path) -> None:
     ran = run(injected, tmp_path / "ran", steps=21, snapshots=2)
     assert not ran.error, ran.error
     assert ran.last_check.startswith("ok")
+
+
+def test_a_ring_that_no_data_set_holds(tmp_path: Path) -> None:
+    """Hexagons that are periodic across 40 rows of 46 close to another ring on skewed axes: PIFs take its place."""
+    project = life_project(tmp_path / "ring", width=46, height=40, boundary="Periodic")
+    xml = project.parent / "Simulation" / "ring.xml"
+    xml.write_text(xml.read_text().replace("<Steps>", "<LatticeType>Hexagonal</LatticeType><Steps>"))
+    model = analytic_model(tmp_path / "model.onnx", "hexagonal", "periodic", 2)
+    injected, _ = inject(project, model, tmp_path / "injected", extinction=True)
+    ran = run(injected, tmp_path / "ran", steps=6, snapshots=2)
+    assert not ran.error, ran.error
+    assert ran.last_check.startswith("ok")
+    assert any("saved as PIFs" in line for line in ran.said)
+    pifs = sorted((tmp_path / "ran" / "snapshots").glob("*.piff"))
+    assert [path.stem for path in pifs] == ["mcs00000000", "mcs00000002", "mcs00000005"]
+    assert not (tmp_path / "ran" / "snapshots.npz").exists()

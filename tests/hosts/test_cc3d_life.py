@@ -11,7 +11,7 @@ from cc3d_steppables.inject import inject
 from neuralcpm_bridge.artifact import Artifact
 
 from ..cc3d.models import tissue_model
-from .cc3d_tools import Ran, edit_script, life_project, needs_cc3d, run
+from .cc3d_tools import Ran, edit_script, life_project, needs_cc3d, run, verified
 
 pytestmark = needs_cc3d
 
@@ -104,12 +104,10 @@ def test_another_steppable_before_every_step(model: Artifact, tmp_path: Path) ->
     ],
 )
 def test_amplitudes_of_the_project(model: Artifact, tmp_path: Path, amplitude: str) -> None:
-    from cc3d_steppables.verify import verify_project
-
     step = "if mcs == 2:\n    for cell in list(self.cell_list)[:6]:\n        cell.fluctAmpl = 3.0 + cell.id % 3"
     project = life_project(tmp_path / "amplitudes", step, amplitude=amplitude)
     injected, _ = inject(project, model, tmp_path / "injected", types={"Wall": "medium"}, weight=0.5)
-    report = verify_project(injected, steps=8, exact=20)
+    report = verified(injected, steps=8, exact=20)
     assert report["ok"], report
     assert report["flips"] > 500
     assert report["max_abs_error_symbolic"] is None  # the project has its own energies

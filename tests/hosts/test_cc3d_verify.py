@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from cc3d_steppables.new import write_project
-from cc3d_steppables.verify import verify_project
 from neuralcpm_bridge.state import CellState
 
 from ..cc3d.models import tissue_model
-from .cc3d_tools import life_project, needs_cc3d, run
+from .cc3d_tools import life_project, needs_cc3d, run, verified
 
 pytestmark = needs_cc3d
 
@@ -59,7 +58,7 @@ def test_generated_project(tmp_path: Path, cli, monkeypatch: pytest.MonkeyPatch,
 def test_a_model_as_the_whole_energy(tmp_path: Path) -> None:
     model = tissue_model(tmp_path / "model.onnx", "mnist-nh")
     project = write_project(model, crooked_state(), tmp_path / "whole")
-    report = verify_project(project, steps=6, exact=20)
+    report = verified(project, steps=6, exact=20)
     assert report["ok"], report
     assert report["max_abs_error_symbolic"] is None
 
@@ -70,7 +69,7 @@ def test_replaced_energies_are_the_models(tmp_path: Path) -> None:
     model = tissue_model(tmp_path / "model.onnx", types=("medium", "A", "B", "Wall"), boundary="free")
     project = life_project(tmp_path / "own")
     injected, _ = inject(project, model, tmp_path / "injected", symbolic="replace")
-    report = verify_project(injected, steps=6, exact=20)
+    report = verified(injected, steps=6, exact=20)
     assert report["ok"], report
     assert report["max_abs_error_symbolic"] is not None
     assert report["max_abs_error_symbolic"] <= 1e-5

@@ -115,9 +115,14 @@ def verify(
     from cc3d_steppables.verify import verify_project
 
     with needs_torch("verify"):
-        import torch  # noqa: F401
+        import torch
+
+        from training.backend import TorchBackend
+    torch.set_num_threads(1)  # small batches run fastest so
     with progress("CompuCell3D") as bar:
-        report = verify_project(project, steps=mcs, flips=flips, exact=exact, seed=seed, progress=bar)
+        report = verify_project(
+            project, TorchBackend.exact, steps=mcs, flips=flips, exact=exact, seed=seed, progress=bar
+        )
     if as_json:
         print(json.dumps(report))
     else:
