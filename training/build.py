@@ -14,7 +14,7 @@ from neuralcpm_bridge.snapshots import Snapshots
 
 from .config import ModelSection
 from .hamiltonians import TERMS, Hamiltonian, LocalNeuralHamiltonian, States, batch_states, make_preset
-from .hamiltonians.term import CellTerm
+from .hamiltonians.term import CellTerm, Start
 from .warmstart import mean_volume
 
 ALIASES = {"cellsort": "mnist-cellsort", "external": "mnist-external"}
@@ -54,13 +54,13 @@ class Description(BaseModel):
 
 def measured_means(name: str, snapshots: Snapshots, types: int, order: int | None) -> tuple[float, ...]:
     """Mean by cell type of what a term measures, over all cells that have pixels; empty where it measures none."""
-    term = TERMS[name]
-    if not issubclass(term, CellTerm):
+    probe = TERMS[name].fresh(Start(types, snapshots.lattice.shape, {name: (0.0,) * (types - 1)}, order))
+    if not isinstance(probe, CellTerm):
         return ()
     values, of_cell = [torch.zeros(0)], [torch.zeros(0, dtype=torch.int64)]
     for state in snapshots:
         states = States(*batch_states([state]), snapshots.lattice)
-        found = term.measure(states, states.order(order))
+        found = probe.measured(states)
         alive = (states.types >= 1) & (states.volumes > 0)
         values.append((found if found.dim() == 2 else found[..., 0])[alive])
         of_cell.append(states.types[alive])

@@ -89,12 +89,13 @@ RECIPES = {
 }
 
 IN_3D: dict[str, dict[str, Any]] = {
-    "cellsort-a": {"side": 40, "target": 350.0, "radius": 14.0, "samples": 32},
-    "cellsort-b": {"side": 40, "target": 350.0, "radius": 14.0, "samples": 32},
+    "cellsort-a": {"side": 40, "target": 350.0, "radius": 14.0, "mcs": 500, "samples": 16},
+    "cellsort-b": {"side": 40, "target": 350.0, "radius": 14.0, "mcs": 500, "samples": 16},
     # Smaller cells than in 2D: no length may come near to half of the lattice.
-    "elongation": {"side": 40, "target": 180.0, "radius": 7.0, "samples": 32, "length": (0.5, 14.5)},
+    "elongation": {"side": 40, "target": 180.0, "radius": 7.0, "mcs": 500, "samples": 32, "length": (0.5, 14.5)},
 }
-"""What changes where a recipe goes to a cubic lattice: a state there holds as many flips as a dozen in 2D."""
+"""What changes where a recipe goes to a cubic lattice: a state there holds as many flips as a dozen in 2D, and a
+Monte Carlo step makes as many more."""
 
 POLE_DISTANCE = 0.23
 """Of each bipolar pole from the middle, as a share of the lattice's side."""

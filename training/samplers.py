@@ -27,7 +27,6 @@ from .config import SamplerSection
 from .engine import engine_model
 from .export.artifact import weights_of
 from .hamiltonians import Hamiltonian
-from .hamiltonians.states import neighbour_ids
 
 
 class Advance(Protocol):
@@ -107,19 +106,17 @@ class ParallelSampler:
         self, hamiltonian: Hamiltonian, ids: Tensor, types: Tensor, generator: torch.Generator
     ) -> tuple[Tensor, Moves]:
         """One parallel step: the next ids `[B, *shape]`."""
-        states = hamiltonian.states(ids, types)
-        around = neighbour_ids(states, hamiltonian.geometry.moore_order)  # [B, sites, n], −1 where there is none
-        differs = (around != states.flat[..., None]) & (around >= 0)
-        boundary = differs.any(2)
+        states, order = hamiltonian.states(ids, types), hamiltonian.geometry.moore_order
+        boundary = states.boundary(order)
         count = min(self.flips, int(boundary.sum(1).min()))
         if count == 0:
             return ids, Moves(0, 0)
         sites = torch.multinomial(boundary.float(), count, generator=generator)  # [B, n], without replacement
-        at = torch.arange(len(ids), device=ids.device)[:, None]
-        pick = torch.multinomial(differs[at, sites].float().flatten(0, 1), 1, generator=generator).view_as(sites)
-        new_ids = around[at, sites, pick]
+        old_ids, around = states.flat.gather(1, sites), states.around(sites, order)
+        differs = (around != old_ids[..., None]) & (around >= 0)
+        pick = torch.multinomial(differs.float().flatten(0, 1), 1, generator=generator).view(*sites.shape, 1)
+        new_ids = around.gather(2, pick)[..., 0]
         deltas = hamiltonian.flip_deltas(ids, types, sites, new_ids)
-        old_ids = states.flat.gather(1, sites)
         last_pixel = (old_ids > 0) & (states.volumes.gather(1, old_ids) == 1)
         chance = torch.exp(-deltas.clamp(min=0) / self.temperature)
         uniform = torch.rand(deltas.shape, generator=generator, device=ids.device, dtype=deltas.dtype)

@@ -18,7 +18,6 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots
 
 from .hamiltonians import Flips, States, Symbolic
-from .hamiltonians.states import neighbour_ids
 
 MAX_FLIPS = 2_000_000
 """Flips used at most, drawn evenly over the states: 100 MB, seconds, and far more than precision needs."""
@@ -74,7 +73,8 @@ def _features(
     """By term, `[n, k]`: what a unit of each energy adds to ΔH of every reversible flip of one state, if it has any."""
     ids, types = (torch.from_numpy(array[number : number + 1]).long() for array in (snapshots.ids, snapshots.types))
     states = States(ids, types, snapshots.lattice)
-    around = neighbour_ids(states, snapshots.lattice.geometry.moore_order)[0].T  # [neighbours, sites]
+    every = torch.arange(snapshots.lattice.sites)[None]
+    around = states.around(every, snapshots.lattice.geometry.moore_order)[0].T  # [neighbours, sites]
     own = states.flat[0]
     # A pixel without a like neighbour cannot be copied back: such flips have no reverse and say nothing.
     reversible = (around == own).any(0)

@@ -22,6 +22,7 @@ app = typer.Typer()
 for verb in (verbs.train, verbs.export, verbs.evaluate, verbs.reproduce):
     app.command()(verb)
 app.command("cellsort")(verbs.data_cellsort)
+app.command("elongation")(verbs.data_elongation)
 
 SHORT = """
 [data]
@@ -89,6 +90,10 @@ def test_generated_data_are_a_data_set(tmp_path: Path) -> None:
     data = load_snapshots(tmp_path / "a.npz")
     assert data.ids.shape == (2, 100, 100)
     assert data.provenance["generator"] == "cellsort-b"
+    call("cellsort", "-o", tmp_path / "h.npz", "--samples", "1", "--mcs", "2", "--lattice", "hexagonal")
+    assert load_snapshots(tmp_path / "h.npz").lattice.geometry.name == "hexagonal"
+    call("elongation", "-o", tmp_path / "c.npz", "--samples", "1", "--mcs", "1", "--lattice", "cubic")
+    assert load_snapshots(tmp_path / "c.npz").ids.shape == (1, 40, 40, 40)
 
 
 def test_mistakes_are_named(folder: Path) -> None:

@@ -42,6 +42,8 @@ def test_overrides_change_values_also_inside_lists(tmp_path: Path) -> None:
         ("optimizer.batch=1000", "sampler.pool"),
         ("chains.0.sweeps=[0.5]", "whole Monte Carlo steps"),
         ("objective.kind=cd", "objective.kind"),
+        ('model.terms=["wetness"]', "volume_function, surface, length, external"),
+        ("model.order=0", "model.order"),
         ("nonsense", "section.key=value"),
         ("optimizer.lr.x=1", "optimizer"),
     ],
@@ -50,6 +52,13 @@ def test_mistakes_are_one_sentence(tmp_path: Path, override: str, sentence: str)
     with pytest.raises(UserError) as caught:
         load_config(write(tmp_path, EXAMPLE), [override])
     assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["balanced=true", "staged=true", "trades=2"])
+def test_the_parallel_sampler_refuses_what_only_exact_chains_do(tmp_path: Path, option: str) -> None:
+    with pytest.raises(UserError, match=f"sampler.{option.partition('=')[0]} belongs to exact chains") as caught:
+        load_config(write(tmp_path, EXAMPLE), ["sampler.kind=parallel", f"sampler.{option}"])
     assert "\n" not in str(caught.value)
 
 

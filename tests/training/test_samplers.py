@@ -45,10 +45,21 @@ def sampled(sampler: ExactChains | ParallelSampler, hamiltonian: Hamiltonian, wo
     return counts
 
 
+TINY = {
+    "square": ((2, 3), [0, 1, 2, 2]),
+    "hexagonal": ((3, 3), [0, 1, 2]),
+    "cubic": ((2, 2, 2), [0, 1, 2]),
+    "cubic, flat": ((1, 2, 3), [0, 1, 2, 2]),
+}
+"""Lattices with at most 540 states: their shapes and the types of their cells."""
+
+
 @pytest.mark.parametrize("boundary", ["periodic", "free"])
-def test_exact_chains_sample_the_enumerated_distribution(boundary: str) -> None:
-    hamiltonian = analytic(boundary)
-    world = Enumeration(hamiltonian, [0, 1, 2, 2], (2, 3) if boundary == "periodic" else (3, 2))
+@pytest.mark.parametrize("name", TINY)
+def test_exact_chains_sample_the_enumerated_distribution(name: str, boundary: str) -> None:
+    hamiltonian = analytic(boundary, name.partition(",")[0])
+    shape, types = TINY[name]
+    world = Enumeration(hamiltonian, types, shape if boundary == "periodic" else shape[::-1])
     truth = world.copy_dynamics()
     counts = sampled(ExactChains(threads=2), hamiltonian, world)
     # Samples of one chain are nearly independent after GAP sweeps; a factor of two is left for what remains.
@@ -68,9 +79,11 @@ def test_exact_chains_of_a_network_sample_the_enumerated_distribution() -> None:
 
 
 @pytest.mark.parametrize("boundary", ["periodic", "free"])
-def test_balanced_chains_sample_the_boltzmann_distribution(boundary: str) -> None:
-    hamiltonian = analytic(boundary)
-    world = Enumeration(hamiltonian, [0, 1, 2, 2], (2, 3) if boundary == "periodic" else (3, 2))
+@pytest.mark.parametrize("name", ["square", "hexagonal", "cubic, flat"])
+def test_balanced_chains_sample_the_boltzmann_distribution(name: str, boundary: str) -> None:
+    hamiltonian = analytic(boundary, name.partition(",")[0])
+    shape, types = TINY[name]
+    world = Enumeration(hamiltonian, types, shape if boundary == "periodic" else shape[::-1])
     truth = world.boltzmann()
     counts = sampled(ExactChains(threads=2, balanced=True), hamiltonian, world)
     assert total_variation(counts, truth) < 2 * expected_total_variation(truth, CHAINS * ROUNDS)
@@ -102,14 +115,15 @@ def test_staged_copies_sample_the_enumerated_law_of_two_stages() -> None:
     assert abs(made - two) < 0.3 * (one - two)
 
 
-def test_parallel_sampler_approaches_the_serial_one_with_fewer_flips_at_once() -> None:
+@pytest.mark.parametrize("geometry", ["square", "hexagonal", "cubic"])
+def test_parallel_sampler_approaches_the_serial_one_with_fewer_flips_at_once(geometry: str) -> None:
     """One flip at a time is a serial chain that picks boundary sites; several at once act on a stale state."""
-    hamiltonian = analytic("periodic")
-    world = Enumeration(hamiltonian, [0, 1, 2, 2], (2, 3))
+    hamiltonian = analytic("periodic", geometry)
+    world = Enumeration(hamiltonian, [0, 1, 2, 2], (1, 2, 2) if geometry == "cubic" else (2, 2))
     truth = world.copy_dynamics()
     distances = {}
     for flips in (1, 4):
-        ids = world.ids(np.random.default_rng(0).integers(len(world.states), size=2000))
+        ids = world.ids(np.random.default_rng(0).integers(len(world.states), size=1000))
         types = np.repeat(world.types[None], len(ids), axis=0)
         ids, moves = ParallelSampler(flips=flips).on(hamiltonian)(ids, types, 12, seed=1)
         assert 0 < moves.acceptance < 1

@@ -15,6 +15,7 @@ import torch
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots
+from training import checkpoint
 from training.checkpoint import MODEL_FILE, load
 from training.logs import named_parameters
 from training.trainer import Trainer, TrainingDiverged, load_run, split
@@ -73,10 +74,9 @@ def test_two_ranks_share_weights_and_keep_their_own_chains(tmp_path: Path) -> No
         sys.executable,
         "-m",
         "torch.distributed.run",
+        "--standalone",  # on a port that is free
         "--nproc-per-node",
         "2",
-        "--master-port",
-        "29517",
     ]
     root = Path(__file__).parents[2]
     environment = {
@@ -101,6 +101,30 @@ def test_a_run_can_be_read_without_its_data(tmp_path: Path, data: Snapshots) -> 
     assert header["data"]["lattice"]["shape"] == [24, 24]
     expected, found = trained.of_states([data[0]]), again.of_states([data[0]])
     assert torch.equal(expected.total, found.total)
+
+
+def test_a_run_of_the_first_version_is_continued(
+    tmp_path: Path, data: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its headers knew neither lattices nor orders; its tensors have kept their names."""
+    config = tiny_config()
+    Trainer(config, data, tmp_path / "whole").run()
+    trainer = Trainer(config, data, tmp_path / "old")
+    trainer.run(until=4)
+    trainer.save()
+    for path in (tmp_path / "old").glob("*.safetensors"):
+        saved = load(path)
+        if "data" in saved.header:
+            described = saved.header["data"]
+            described.pop("means")
+            described |= {"boundary": "periodic", "lattice": described["lattice"]["shape"]}
+            for key in ("order", "terms"):
+                saved.header["config"]["model"].pop(key)
+        monkeypatch.setattr(checkpoint, "VERSION", 1)
+        checkpoint.save(path, saved)
+        monkeypatch.undo()
+    Trainer(config, data, tmp_path / "old").run()
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "old"))
 
 
 def test_another_configuration_or_other_data_is_refused(tmp_path: Path, data: Snapshots) -> None:

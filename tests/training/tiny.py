@@ -25,7 +25,7 @@ def tiny_data(samples: int = 8, seed: int = 0) -> Snapshots:
     return generate(RECIPE, samples=samples, seed=seed)
 
 
-def tiny_config(**sections: dict[str, Any]) -> Config:
+def tiny_config(**sections: Any) -> Config:
     """A run of the Local NH closure of a few seconds."""
     tree: dict[str, Any] = {
         "model": {"preset": "local8-closure", "freeze_symbolic": True},
@@ -48,5 +48,5 @@ def tiny_config(**sections: dict[str, Any]) -> Config:
         "run": {"log_every": 2, "checkpoint_every": 4},
     }
     for name, values in sections.items():
-        tree[name] = tree.get(name, {}) | values
+        tree[name] = tree.get(name, {}) | values if isinstance(values, dict) else values
     return make_config(tree)

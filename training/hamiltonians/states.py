@@ -63,6 +63,19 @@ class States:
         for offset in self.lattice.geometry.half_offsets(order).tolist():
             yield _ends(field, offset, self.lattice.periodic)
 
+    def around(self, sites: Tensor, order: int) -> Tensor:
+        """Ids of the neighbours of `sites[B, n]`, `[B, n, neighbours]`; −1 where there is none."""
+        near = neighbour_table(self.lattice, order).to(sites.device)[sites]
+        found = self.flat.gather(1, near.clamp(min=0).flatten(1)).view_as(near)
+        return torch.where(near >= 0, found, -1)
+
+    def boundary(self, order: int) -> Tensor:
+        """Sites with a neighbour of another cell, `[B, sites]` bool."""
+        found = torch.zeros_like(self.flat, dtype=torch.bool)
+        for there in neighbour_table(self.lattice, order).to(self.ids.device).T:
+            found |= (self.flat[:, there.clamp(min=0)] != self.flat) & (there >= 0)
+        return found
+
     def over_cells(self, energies: Tensor) -> Tensor:
         """The sum of `[B, C]` over the cells that exist, `[B]`."""
         return torch.where(self.types >= 1, energies, torch.zeros_like(energies)).sum(1)
@@ -87,9 +100,7 @@ class Flips:
     def around(self, order: int) -> Tensor:
         """Ids of the sites' neighbours, `[B, n, neighbours]`; −1 where there is none."""
         if order not in self._around:
-            near = neighbour_table(self.states.lattice, order).to(self.sites.device)[self.sites]
-            found = self.states.flat.gather(1, near.clamp(min=0).flatten(1)).view_as(near)
-            self._around[order] = torch.where(near >= 0, found, -1)
+            self._around[order] = self.states.around(self.sites, order)
         return self._around[order]
 
     def differences(self, energy: Callable[[States], Tensor]) -> Tensor:
@@ -148,13 +159,6 @@ def _ends(field: Tensor, offset: Sequence[int], periodic: Sequence[bool]) -> tup
 def neighbour_table(lattice: Lattice, order: int) -> Tensor:
     """Neighbours of every site, `[sites, n]` int64; −1 where there is none."""
     return torch.from_numpy(lattice.neighbours(order))
-
-
-def neighbour_ids(states: States, order: int) -> Tensor:
-    """Ids of the neighbours of every site, `[B, sites, n]`; −1 where there is none."""
-    table = neighbour_table(states.lattice, order).to(states.ids.device)
-    found = states.flat[:, table.clamp(min=0)]
-    return torch.where(table >= 0, found, -1)
 
 
 def type_map_of(ids: Tensor, types: Tensor) -> Tensor:

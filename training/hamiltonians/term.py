@@ -130,17 +130,16 @@ class Signed(nn.Module):
 class CellTerm(Term):
     """Σ over cells of an energy of something measured about each cell; a cell without pixels counts."""
 
-    @classmethod
     @abstractmethod
-    def measure(cls, states: States, order: int) -> Tensor:
+    def measured(self, states: States) -> Tensor:
         """Of every id, `[B, C]` (or `[B, C, k]`, what has a target first) float64."""
 
-    def measured(self, states: States) -> Tensor:
-        return self.measure(states, states.order(self.order))
-
-    @abstractmethod
     def measured_after(self, side: Side) -> Tensor:
-        """Of one cell of every flip, as it will be: `[B, n]` (or `[B, n, k]`)."""
+        """Of one cell of every flip, as it will be: `[B, n]` (or `[B, n, k]`).
+
+        A term whose flips change more than the two cells has none, and takes `flip_delta` and `features` from `Term`.
+        """
+        raise NotImplementedError(f"the term {self.name} does not say what a flip changes")
 
     @abstractmethod
     def energies(self, types: Tensor, measured: Tensor) -> Tensor:
@@ -167,8 +166,9 @@ class Constraint(CellTerm):
     signed: ClassVar[bool] = False
     """Whether a strength may be negative: a fit may find any sign of it."""
 
-    def __init__(self, strength: Tensor, target: Tensor, train_target: bool = True) -> None:
+    def __init__(self, strength: Tensor, target: Tensor, order: int | None = None, train_target: bool = True) -> None:
         super().__init__()
+        self.order = order
         self.strength = Signed(strength) if self.signed else Positive(strength)
         self.target = nn.Parameter(target.clone(), requires_grad=train_target)
 
@@ -194,12 +194,12 @@ class Constraint(CellTerm):
 
     @classmethod
     def from_weights(cls, weights: Mapping[str, Tensor], order: int | None) -> Self:
-        return cls(shared_or_all(weights["strength"]), shared_or_all(weights["target"]))
+        return cls(shared_or_all(weights["strength"]), shared_or_all(weights["target"]), order)
 
     @classmethod
     def fresh(cls, start: Start) -> Self:
         target = torch.tensor(start.means[cls.name])
-        return cls(torch.full_like(target, START_STRENGTH), target)
+        return cls(torch.full_like(target, START_STRENGTH), target, start.order)
 
     def readable(self, weight: float) -> dict[str, float]:
         names = numbered(f"{self.name}_strength", self.strength())

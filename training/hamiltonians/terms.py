@@ -134,11 +134,10 @@ class Contact(Term, name="contact"):
 class Volume(Constraint, name="volume"):
     """Σ over cells λ[type] (V − V*[type])², V the number of sites."""
 
-    def __init__(self, strength: Tensor, target: Tensor, train_target: bool = False) -> None:
-        super().__init__(strength, target, train_target)
+    def __init__(self, strength: Tensor, target: Tensor, order: int | None = None, train_target: bool = False) -> None:
+        super().__init__(strength, target, order, train_target)
 
-    @classmethod
-    def measure(cls, states: States, order: int) -> Tensor:
+    def measured(self, states: States) -> Tensor:
         return states.volumes.double()
 
     def measured_after(self, side: Side) -> Tensor:
@@ -171,8 +170,7 @@ class VolumeFunction(CellTerm, name="volume_function"):
         for name, value in (("center", center), ("low", low), ("high", high)):
             self.register_buffer(name, value.clone())
 
-    @classmethod
-    def measure(cls, states: States, order: int) -> Tensor:
+    def measured(self, states: States) -> Tensor:
         return states.volumes.double()
 
     def measured_after(self, side: Side) -> Tensor:
@@ -226,12 +224,9 @@ class Surface(Constraint, name="surface"):
 
     signed = True
 
-    def __init__(self, strength: Tensor, target: Tensor, order: int | None = None) -> None:
-        super().__init__(strength, target)
-        self.order = order
+    def measured(self, states: States) -> Tensor:
+        order = states.order(self.order)
 
-    @classmethod
-    def measure(cls, states: States, order: int) -> Tensor:
         def leaving() -> Tensor:
             total = torch.zeros_like(states.types)
             for here, there in states.pairs(states.ids, order):
@@ -261,15 +256,6 @@ class Surface(Constraint, name="surface"):
                 total = b.op("ScatterElements", total, b.reshape(end, [0, -1]), pairs, axis=1, reduction="add")
         return total
 
-    @classmethod
-    def from_weights(cls, weights: Mapping[str, Tensor], order: int | None) -> Self:
-        return cls(shared_or_all(weights["strength"]), shared_or_all(weights["target"]), order)
-
-    @classmethod
-    def fresh(cls, start: Start) -> Self:
-        target = torch.tensor(start.means[cls.name])
-        return cls(torch.zeros_like(target), target, start.order)
-
 
 class Length(Constraint, name="length"):
     """Σ over cells strength[type] (L − target[type])², L the longest axis of the ellipse or ellipsoid that has the
@@ -277,12 +263,13 @@ class Length(Constraint, name="length"):
     of the shortest axis M.
     """
 
-    def __init__(self, strength: Tensor, target: Tensor, minor_target: Tensor | None = None) -> None:
-        super().__init__(strength, target)
+    def __init__(
+        self, strength: Tensor, target: Tensor, order: int | None = None, minor_target: Tensor | None = None
+    ) -> None:
+        super().__init__(strength, target, order)
         self.minor_target = None if minor_target is None else nn.Parameter(minor_target.clone())
 
-    @classmethod
-    def measure(cls, states: States, order: int) -> Tensor:
+    def measured(self, states: States) -> Tensor:
         """L and M, `[B, C, 2]`."""
         return axes(Moments.of(states))
 
@@ -313,9 +300,7 @@ class Length(Constraint, name="length"):
 
     @classmethod
     def from_weights(cls, weights: Mapping[str, Tensor], order: int | None) -> Self:
-        return cls(
-            *(shared_or_all(weights[part]) for part in ("strength", "target", "minor_target") if part in weights)
-        )
+        return cls(order=order, **{part: shared_or_all(value) for part, value in weights.items()})
 
 
 class ExternalPotential(Term, name="external"):
