@@ -30,7 +30,7 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("experiments") / "experiment"
     recipe = Recipe("tiny", (0.5, 0.5, 1 / 3, 0.2, 4 / 15), 0.1, 40.0, side=36, cells=6, radius=10.0, mcs=30)
     data = generate(recipe, samples=6)
-    data = Snapshots(data.ids, data.types, ("medium", "A", HOSTILE), data.boundary, data.provenance)
+    data = Snapshots(data.ids, data.types, ("medium", "A", HOSTILE), data.lattice, data.provenance)
     data.save(folder / "data.npz")
     for name, preset in (("baseline", "cellsort"), ("closure", "local8-closure")):
         config = make_config(
@@ -137,7 +137,7 @@ def test_models_that_came_trained_are_not_said_to_be_trained_on_this_data(experi
 def plain_data(experiment: Path, folder: Path) -> Path:
     """The experiment's data with names that a bundled model knows."""
     data = load_snapshots(experiment / "data.npz")
-    Snapshots(data.ids, data.types, ("medium", "A", "B"), data.boundary).save(folder / "plain.npz")
+    Snapshots(data.ids, data.types, ("medium", "A", "B"), data.lattice).save(folder / "plain.npz")
     return folder / "plain.npz"
 
 
