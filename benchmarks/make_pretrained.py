@@ -36,12 +36,10 @@ def make_entry(folder: Path, run: str, target: Path, description: str, sampling:
     hamiltonian, config, header = load_run(folder / run)
     data_file = folder / "data.npz"
     data = load_snapshots(data_file)
-    height, width = header["data"]["lattice"]
     artifact = export(
         hamiltonian,
         target / MODEL_FILE,
         name=target.name,
-        lattice=(height, width),
         temperature=config.sampler.temperature,
         training={
             "experiment": data.provenance.get("generator", folder.name),
