@@ -15,6 +15,8 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import boundary_text
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
+from .options import Json
+
 data_app = typer.Typer(name="data", help="Make, import and look at data sets.", no_args_is_help=True)
 
 SHOWN = 48
@@ -132,7 +134,7 @@ def import_(
 def info(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The data set (.npz).", show_default=False)],
     picture: Annotated[Path | None, typer.Option(help="Write a contact sheet of its states (.png).")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    as_json: Json = False,
 ) -> None:
     """What a data set holds: lattice, types, volumes, shapes, contacts, and where it came from."""
     from neuralcpm_bridge.metrics import summary
