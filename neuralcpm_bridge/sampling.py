@@ -57,8 +57,8 @@ class ChainRules:
 
         with engine_speaking():
             states = [
-                State(model, np.ascontiguousarray(own), np.ascontiguousarray(kinds), "full", self.forbid_extinction)
-                for own, kinds in zip(ids, types, strict=True)
+                State(model, np.ascontiguousarray(own), np.ascontiguousarray(of_cell), "full", self.forbid_extinction)
+                for own, of_cell in zip(ids, types, strict=True)
             ]
             done = run_chains(
                 states,
@@ -71,7 +71,7 @@ class ChainRules:
                 staged=self.staged,
                 trades=self.trades,
             )
-        later = np.stack([_relabelled(state, kinds) for state, kinds in zip(states, types, strict=True)])
+        later = np.stack([_relabelled(state, of_cell) for state, of_cell in zip(states, types, strict=True)])
         return later, Moves(sum(one["proposals"] for one in done), sum(one["accepted"] for one in done))
 
 

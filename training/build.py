@@ -64,8 +64,8 @@ def measured_means(name: str, snapshots: Snapshots, types: int, order: int | Non
         alive = (states.types >= 1) & (states.volumes > 0)
         values.append((found if found.dim() == 2 else found[..., 0])[alive])
         of_cell.append(states.types[alive])
-    every, kinds = torch.cat(values), torch.cat(of_cell)
-    by_type = [every[kinds == cell_type] for cell_type in range(1, types)]
+    every, types_of = torch.cat(values), torch.cat(of_cell)
+    by_type = [every[types_of == cell_type] for cell_type in range(1, types)]
     return tuple((own if own.numel() else every).mean().item() for own in by_type)
 
 

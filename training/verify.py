@@ -33,14 +33,14 @@ def random_flips(state: CellState, count: int, rng: np.random.Generator) -> tupl
     boundary = np.flatnonzero(state.boundary())
     sites = rng.choice(boundary if boundary.size else np.arange(lattice.sites), size=count)
     new_ids = ids[sites].astype(np.int64)
-    kind = rng.integers(16, size=count)
-    for order, chosen in ((geometry.moore_order, kind >= 2), (geometry.order_within(FARTHER), kind < 2)):
+    drawn = rng.integers(16, size=count)
+    for order, chosen in ((geometry.moore_order, drawn >= 2), (geometry.order_within(FARTHER), drawn < 2)):
         around = lattice.neighbours(order, sites[chosen])
         source = around[np.arange(len(around)), rng.integers(around.shape[1], size=len(around))]
         new_ids[chosen] = np.where(source >= 0, ids[source], ids[sites[chosen]])
     empty = np.flatnonzero((state.types >= 1) & (state.volumes == 0))
     if empty.size:
-        new_ids[kind == 0] = rng.choice(empty, size=int((kind == 0).sum()))
+        new_ids[drawn == 0] = rng.choice(empty, size=int((drawn == 0).sum()))
     return sites, new_ids
 
 
