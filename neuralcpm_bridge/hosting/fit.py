@@ -21,7 +21,7 @@ def check_lattice(lattice: Lattice, artifact: Artifact, part: Part, target: Targ
             "on such a lattice, or another model."
         )
     here = host_boundary(lattice, target)
-    padding = meta.neural.padding if meta.neural is not None else None
+    padding = padding_of(artifact)
     if padding == "circular" and not all(lattice.periodic):
         raise UserError(
             f"The project's boundary is {here}, but the model's network wraps around (circular padding): set {setting} "
@@ -35,11 +35,22 @@ def check_lattice(lattice: Lattice, artifact: Artifact, part: Part, target: Targ
             f"does not see across it: set {setting} to {target.boundary_words['free']}, or use a model with circular "
             "padding."
         )
+    if meta.neural is not None and padding is None and meta.boundary != lattice.boundary:
+        raise UserError(
+            f"The project's boundary is {here}, but the model's network sees {boundary_text(meta.boundary)} lattices: "
+            f"change {setting}, or use another model."
+        )
     if part == "full" and meta.symbolic is not None and meta.boundary != lattice.boundary:
         raise UserError(
             f"The project's boundary is {here}, but the model's own terms are {boundary_text(meta.boundary)}: "
             f"change {setting}, or use term='neural' beside the project's own energies."
         )
+
+
+def padding_of(artifact: Artifact) -> str | None:
+    """How a convolutional network continues a lattice beyond its border; None: the model has none."""
+    network = artifact.metadata.neural
+    return None if network is None or network.is_graph else network.padding
 
 
 def host_boundary(lattice: Lattice, target: Target) -> str:

@@ -11,7 +11,7 @@ from ..conventions import Target, neural_scale
 from ..delta import Part
 from ..lattice import boundary_text
 from .facts import Facts
-from .fit import AXES, host_boundary
+from .fit import AXES, host_boundary, padding_of
 from .mapping import UNMAPPED
 from .mirror import Consistency
 
@@ -49,7 +49,7 @@ def mapping_table(
     if facts.acceptance != "Default":
         rows.append(("acceptance", facts.acceptance, "trained with the default function"))
     lattice = facts.lattice
-    padding = f", network pads with {meta.neural.padding}" if meta.neural else ""
+    padding = f", network pads with {padding_of(artifact)}" if padding_of(artifact) else ""
     rows.append(("boundary", host_boundary(lattice, target), f"{boundary_text(meta.boundary)}{padding}"))
     sides = [f"{axis} = {side}" for axis, side in zip(AXES[-lattice.dimension :], lattice.shape, strict=True)]
     places = [

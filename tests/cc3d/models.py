@@ -60,10 +60,10 @@ def analytic_model(
     """Analytic terms with different numbers for two types, on any lattice; 3D lengths with a minor axis."""
     minor = torch.tensor([length / 2, length / 3]) if geometry == "cubic" else None
     made = {
-        "contact": Contact(torch.tensor([[0.0, 4.5, 5.5], [4.5, 4.0, 6.0], [5.5, 6.0, 5.0]]), order),
+        "contact": Contact(torch.tensor([[0.0, 4.5, 5.5], [4.5, 4.0, 6.0], [5.5, 6.0, 5.0]]), order=order),
         "volume": Volume(torch.tensor([0.5, 0.75]), torch.tensor([volume, 0.8 * volume])),
-        "surface": Surface(torch.tensor([0.02, 0.03]), torch.tensor([0.5 * volume, 0.6 * volume]), order),
-        "length": Length(torch.tensor([0.3, 0.2]), torch.tensor([length, 0.7 * length]), minor),
+        "surface": Surface(torch.tensor([0.02, 0.03]), torch.tensor([0.5 * volume, 0.6 * volume]), order=order),
+        "length": Length(torch.tensor([0.3, 0.2]), torch.tensor([length, 0.7 * length]), minor_target=minor),
     }
     lattice = LatticeEntry.of(geometry, boundary)
     hamiltonian = Hamiltonian(TYPES, Symbolic(*(made[term] for term in terms)), lattice=lattice)
