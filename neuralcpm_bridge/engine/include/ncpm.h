@@ -119,6 +119,10 @@ NCPM_API int ncpm_geometry(const ncpm_model* model, int32_t* geometry);         
 NCPM_API int ncpm_is_periodic(const ncpm_model* model, int32_t axis, int32_t* periodic); /* as in training */
 NCPM_API int ncpm_forbids_extinction(const ncpm_model* model, int32_t* forbids);         /* as in training */
 
+/* Properties of cells that the model reads, besides their types: a marker's intensity, an age. */
+NCPM_API int ncpm_property_count(const ncpm_model* model, int32_t* count);
+NCPM_API const char* ncpm_property_name(const ncpm_model* model, int32_t number); /* valid as long as the model */
+
 /* -- States ------------------------------------------------------------------------------------------------ */
 
 /* ids: one entry per site, types: cells entries; both are copied. options: NULL for the full energy without an
@@ -144,6 +148,9 @@ NCPM_API int ncpm_change_pixels(ncpm_state* state, int64_t count, const int64_t*
 
 /* Changes a cell's type; an id that does not exist yet appears, type -1 removes a cell without pixels. */
 NCPM_API int ncpm_set_type(ncpm_state* state, int32_t id, int32_t type);
+
+/* One of the properties that the model reads; until it is set, a cell has the mean of the training data. */
+NCPM_API int ncpm_set_property(ncpm_state* state, int32_t id, int32_t number, double value);
 
 /* A cell dies: its pixels become medium, its id ceases to exist. */
 NCPM_API int ncpm_remove_cell(ncpm_state* state, int32_t id);
@@ -179,6 +186,8 @@ NCPM_API int ncpm_mirror_follow(ncpm_mirror* mirror, int64_t cells, const int64_
 
 /* One cell that is new, or whose type may have changed. */
 NCPM_API int ncpm_mirror_appear(ncpm_mirror* mirror, int64_t host_id, int32_t type, int32_t* followed);
+
+NCPM_API int ncpm_mirror_set_property(ncpm_mirror* mirror, int64_t host_id, int32_t number, double value);
 
 NCPM_API int ncpm_mirror_delta(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* delta);
 NCPM_API int ncpm_mirror_commit(ncpm_mirror* mirror, int64_t site, int64_t host_id);

@@ -81,6 +81,10 @@ class Mirror {
   double delta(std::int64_t site, std::int64_t host_id) { return state().delta(state().site(site), ids_.at(host_id)); }
   void commit(std::int64_t site, std::int64_t host_id) { state().commit(state().site(site), ids_.at(host_id)); }
 
+  void set_property(std::int64_t host_id, int number, double value) {
+    if (const std::int32_t id = ids_.at(host_id)) state().set_property(id, number, value);
+  }
+
   // Where the lattices differ the host's is taken over.
   Comparison compare(const std::int64_t* host_ids);
 

@@ -4,6 +4,7 @@
 
 #include "checklist.hpp"
 #include "error.hpp"
+#include "graph/weights.hpp"
 #include "json.hpp"
 #include "term.hpp"
 
@@ -29,9 +30,21 @@ std::vector<int> sizes(const json::Value& value, const std::string& what) {
   return out;
 }
 
+NeuralSpec graph_spec(const json::Value& neural, NeuralSpec spec) {
+  spec.rounds = size(entry(neural, "rounds"), "neural.rounds");
+  spec.width = size(entry(neural, "width"), "neural.width");
+  spec.members = size(entry(neural, "members"), "neural.members");
+  spec.order = size(entry(neural, "order"), "neural.order");
+  if (const json::Value& names = entry(neural, "properties"); !names.is_null())
+    for (const json::Value& name : names.as_array("neural.properties"))
+      spec.properties.push_back(name.as_string("neural.properties"));
+  return spec;
+}
+
 NeuralSpec neural_spec(const json::Value& neural) {
   NeuralSpec spec;
   spec.kind = entry(neural, "kind").as_string("neural.kind");
+  if (spec.is_graph()) return graph_spec(neural, std::move(spec));
   spec.stride = size(entry(neural, "stride"), "neural.stride");
   spec.widths = sizes(entry(neural, "widths"), "neural.widths");
   spec.pools = sizes(entry(neural, "pools"), "neural.pools");
@@ -43,8 +56,9 @@ NeuralSpec neural_spec(const json::Value& neural) {
   spec.circular = padding == "circular";
   if (spec.kind == "cnn" || spec.kind == "nh_cnn") return spec;  // ONNX Runtime's to compute and to check
   if (spec.kind != "nh" && spec.kind != "local_nh")
-    throw Error("The network is of the unknown kind '" + spec.kind +
-                "', but 'nh', 'local_nh', 'nh_cnn' or 'cnn' was expected: install a newer neuralcpm-bridge.");
+    throw Error(
+        "The network is of the unknown kind '" + spec.kind +
+        "', but 'cell_graph', 'nh', 'local_nh', 'nh_cnn' or 'cnn' was expected: install a newer neuralcpm-bridge.");
   spec.project = size(entry(neural, "project"), "neural.project");
   if (spec.kind == "local_nh" && spec.pools.empty()) spec.pools.assign(spec.widths.size(), 1);
   if (spec.widths.empty() || spec.pools.size() != spec.widths.size())
@@ -69,6 +83,11 @@ void check_neural(const Model& model, Checklist& list) {
   const NeuralSpec& spec = *model.neural;
   list.optional("neural.weight", {});
   if (!model.covered()) return;
+  if (spec.is_graph()) {
+    graph::check_weights(model, list);
+    list.complete("neural.");
+    return;
+  }
   const std::int64_t first = spec.widths[0];
   list.affine("neural.embedding", {first, 1 + model.types(), spec.stride, spec.stride});
   std::int64_t in = first;
@@ -166,6 +185,11 @@ double Model::scalar(const std::string& key, double otherwise) const {
   return has(key) ? weight(key).doubles.at(0) : otherwise;
 }
 
+double Model::property_mean(int number) const {
+  const std::vector<float>& means = weight("neural.cell_mean").floats;
+  return means[means.size() - neural->properties.size() + number];
+}
+
 void check_format(std::int64_t version) {
   if (version < 1 || version > kFormat)
     throw Error("The model has format " + std::to_string(version) + ", but this engine reads formats up to " +
@@ -195,10 +219,11 @@ std::shared_ptr<const Model> make_model(const std::string& metadata_json, Weight
       throw Error("The metadata entry 'fixed_lattice' has not one size per axis: export the model again.");
   }
   if (const json::Value& neural = entry(metadata, "neural"); !neural.is_null()) model->neural = neural_spec(neural);
-  if (model->neural && model->geometry != Geometry::Square)
+  if (model->neural && model->neural->is_graph()) offsets_of(model->geometry, model->neural->order);
+  else if (model->neural && model->geometry != Geometry::Square)
     throw Error("The model has a convolutional network ('" + model->neural->kind + "') on a " +
                 name_of(model->geometry) +
-                " lattice, but convolutions are for 2D square lattices: use an analytic model there.");
+                " lattice, but convolutions are for 2D square lattices: use a cell graph or an analytic model there.");
 
   check_values(weights);
   model->weights = std::move(weights);

@@ -30,13 +30,20 @@ using Weights = std::map<std::string, Tensor>;  // ascending bytes of the name: 
 
 // The network's sizes. Shapes of all its weights were checked against them when the Model was made.
 struct NeuralSpec {
-  std::string kind;  // "nh", "local_nh", "nh_cnn" or "cnn"; the engine computes the first two
+  std::string kind;  // "cell_graph", "nh", "local_nh", "nh_cnn" or "cnn"; the engine computes the first three
   int stride = 1;
   std::vector<int> widths;  // one per NH layer; layer 0 receives widths[0] channels from the embedding
   std::vector<int> pools;   // one per NH layer; all 1 for local_nh
   bool circular = false;    // padding of the 3x3 convolutions on the coarse lattice, else zeros
   int project = 0;          // P: channels of `project` (nh), hidden units of the heads (local_nh)
   std::vector<int> mlp;     // sizes of the dense head's entries (nh)
+
+  // Of a cell graph: rounds of messages, features per cell, members of the committee, neighbour order of contacts, and
+  // the named properties of cells that it reads.
+  int rounds = 0, width = 0, members = 1, order = 0;
+  std::vector<std::string> properties;
+
+  bool is_graph() const { return kind == "cell_graph"; }
 };
 
 struct Model {
@@ -61,9 +68,10 @@ struct Model {
   bool has_term(const std::string& name) const;  // any of its weights
   int order(const std::string& term) const;      // of the neighbours it looks at
   double scalar(const std::string& key, double otherwise) const;
+  double property_mean(int number) const;  // over the training data, of a named property of cells
 
-  // Whether the engine itself can compute the neural part (none, nh or local_nh).
-  bool covered() const { return !neural || neural->kind == "nh" || neural->kind == "local_nh"; }
+  // Whether the engine itself can compute the neural part (none, cell_graph, nh or local_nh).
+  bool covered() const { return !neural || neural->is_graph() || neural->kind == "nh" || neural->kind == "local_nh"; }
 };
 
 // Throws Error for a format this engine does not know.

@@ -124,19 +124,18 @@ void CellMoments::check_spans(const Tissue& tissue) const {
 }
 
 Moments CellMoments::changed(const Tissue& tissue, std::int32_t id, int site, int sign) const {
-  const Cell& cell = cells_[id];
-  const int reference = cell.moments.n == 0 ? site : cell.reference;
   const Lattice& lattice = tissue.lattice;
-  return cell.moments.with(lattice.between(lattice.place(reference), lattice.place(site)), sign);
+  const Place from = lattice.place(reference(id, site));
+  return cells_[id].moments.with(lattice.between(from, lattice.place(site)), sign);
 }
 
-void CellMoments::commit(const Tissue& before, const Flip& flip) {
+void CellMoments::commit(const Tissue& before, int changed_site, std::int32_t new_id) {
   const Lattice& lattice = before.lattice;
-  for (const auto& [id, sign] : {std::pair{flip.old_id, -1}, std::pair{flip.new_id, +1}}) {
+  for (const auto& [id, sign] : {std::pair{before.ids[changed_site], -1}, std::pair{new_id, +1}}) {
     if (id == 0) continue;
     Cell& cell = cells_[id];
-    const Moments after = changed(before, id, flip.site, sign);
-    if (cell.moments.n == 0) cell.reference = flip.site;
+    const Moments after = changed(before, id, changed_site, sign);
+    if (cell.moments.n == 0) cell.reference = changed_site;
     cell.moments = after;
     if (!off_centre(lattice, cell.moments)) continue;
     // A cell that has travelled is measured from a new reference, on the tissue as it will be.
@@ -144,7 +143,7 @@ void CellMoments::commit(const Tissue& before, const Flip& flip) {
     cell.moments = {};
     const Place reference = lattice.place(cell.reference);
     for (int site = 0; site < before.sites(); ++site) {
-      const std::int32_t owner = site == flip.site ? flip.new_id : before.ids[site];
+      const std::int32_t owner = site == changed_site ? new_id : before.ids[site];
       if (owner == id) cell.moments = cell.moments.with(lattice.between(reference, lattice.place(site)), +1);
     }
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "flip.hpp"
+#include "tissue.hpp"
 
 namespace ncpm {
 
@@ -40,11 +40,13 @@ class CellMoments {
  public:
   void rebuild(const Tissue& tissue);
   void grow(int cells) { cells_.resize(cells); }
-  void commit(const Tissue& before, const Flip& flip);
+  void commit(const Tissue& before, int site, std::int32_t new_id);
   // Throws Error where a cell spans more than half a ring: which way round it lies is not defined.
   void check_spans(const Tissue& tissue) const;
 
   const Moments& of(std::int32_t id) const { return cells_[id].moments; }
+  // What they are relative to; of a cell without sites, the first one that it gets.
+  int reference(std::int32_t id, int first) const { return cells_[id].moments.n ? cells_[id].reference : first; }
 
   // As they would be with one site more (+1) or less (-1).
   Moments changed(const Tissue& tissue, std::int32_t id, int site, int sign) const;

@@ -43,6 +43,18 @@ class NeuralTerm {
   //   cells: every id that gained or lost pixels, changed type (-1 included) or is new, ascending
   // Updates where the change reaches, or rebuilds.
   virtual void changed(const Tissue& after, const std::vector<int>& sites, const std::vector<std::int32_t>& cells) = 0;
+
+  // Called BEFORE each of many pixels changes; changed() follows when all have.
+  virtual void follow(const Tissue& /*before*/, int /*site*/, std::int32_t /*new_id*/) {}
+  virtual bool wants_sites() const { return true; }  // whether changed() reads its sites
+
+  // Of a committee: H_NN, or what a flip does to it, as each member has it. A single network is its only member.
+  virtual void member_energies(std::vector<double>& out) const { out.assign(1, energy()); }
+  virtual void member_deltas(const Tissue& tissue, int site, std::int32_t new_id, std::vector<double>& out) {
+    out.assign(1, delta(tissue, site, new_id));
+  }
+  // Whether a cell is like those of the training data; networks that do not know say yes.
+  virtual bool inside_range(const Tissue&, std::int32_t /*id*/) const { return true; }
 };
 
 // Defined in src/neural/. `model` outlives the term. Throws Error for kinds the engine does not cover

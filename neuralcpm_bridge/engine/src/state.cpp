@@ -1,6 +1,7 @@
 #include "state.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "error.hpp"
@@ -52,6 +53,7 @@ State::State(std::shared_ptr<const Model> model, const Lattice& lattice, std::ve
   offset_ = model_->scalar("symbolic.offset", 0.0);
   neural_weight_ = model_->scalar("neural.weight", 1.0);
   terms_ = make_terms(*model_, tissue_);
+  if (model_->neural && model_->neural->is_graph()) tissue_.look_at(model_->neural->order);
   adopt(std::move(ids), std::move(types));
   if (model_->neural && options_.part != Part::Symbolic) neural();
 }
@@ -68,6 +70,8 @@ void State::adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types
     exchange();
     throw;
   }
+  for (std::vector<double>& values : tissue_.properties) values.clear();
+  fill_properties();
   rebuild_caches();
 }
 
@@ -84,6 +88,14 @@ void State::rebuild() {
 void State::admit() const {
   for (const auto& term : terms_) term->admit(tissue_);
   if (neural_) neural_->admit(tissue_);
+}
+
+// Cells that have none get the mean of the training data.
+void State::fill_properties() {
+  if (!model_->neural) return;
+  tissue_.properties.resize(model_->neural->properties.size());
+  for (std::size_t number = 0; number < tissue_.properties.size(); ++number)
+    tissue_.properties[number].resize(tissue_.cells(), model_->property_mean(int(number)));
 }
 
 void State::rebuild_caches() {
@@ -192,6 +204,7 @@ void State::change_pixels(const std::vector<int>& sites, const std::vector<std::
     changed.push_back(sites[i]);
     cells.push_back(tissue_.ids[sites[i]]);
     cells.push_back(new_ids[i]);
+    if (neural_) neural_->follow(tissue_, sites[i], new_ids[i]);
     move_pixel(Flip(tissue_, sites[i], new_ids[i]));
   }
   if (!neural_ || changed.empty()) return;
@@ -217,11 +230,50 @@ void State::set_type(std::int32_t id, int type) {
   if (id >= old_cells) {
     tissue_.types.resize(id + 1, -1);
     tissue_.volumes.resize(id + 1, 0);
+    fill_properties();
     for (const auto& term : terms_) term->grow(id + 1);
   }
   if (tissue_.types[id] == type) return;
   tissue_.types[id] = type;
-  if (neural_) neural_->changed(tissue_, sites_of(id), {id});
+  if (neural_) neural_->changed(tissue_, neural_->wants_sites() ? sites_of(id) : std::vector<int>(), {id});
+}
+
+void State::set_property(std::int32_t id, int number, double value) {
+  const int known = int(tissue_.properties.size());
+  if (number < 0 || number >= known)
+    throw Error("Property " + str(number) + " was to be set, but the model reads " + str(known) +
+                " properties of cells: count them from 0.");
+  if (cell(id) == 0 || !std::isfinite(value))
+    throw Error("Property '" + model_->neural->properties[number] + "' of cell " + str(id) +
+                " was to be set to a value that is no number, or for the medium: give a cell a finite number.");
+  if (tissue_.properties[number][id] == value) return;
+  tissue_.properties[number][id] = value;
+  if (neural_) neural_->changed(tissue_, {}, {id});
+}
+
+std::vector<double> State::member_energies() {
+  std::vector<double> energies;
+  if (model_->neural) neural().member_energies(energies);
+  for (double& energy : energies) energy *= neural_weight_;
+  return energies;
+}
+
+std::vector<double> State::member_deltas(int site, std::int32_t new_id) {
+  check_flip(site, new_id);
+  std::vector<double> deltas;
+  if (!model_->neural) return deltas;
+  if (tissue_.ids[site] == new_id) deltas.assign(model_->neural->members, 0.0);
+  else neural().member_deltas(tissue_, site, new_id, deltas);
+  for (double& delta : deltas) delta *= neural_weight_;
+  return deltas;
+}
+
+std::vector<std::uint8_t> State::inside_range() {
+  std::vector<std::uint8_t> inside(tissue_.cells(), 1);
+  if (model_->neural)
+    for (int id = 1; id < tissue_.cells(); ++id)
+      inside[id] = tissue_.types[id] < 1 || neural().inside_range(tissue_, id);
+  return inside;
 }
 
 void State::trade_types(std::int32_t a, std::int32_t b) {

@@ -47,6 +47,9 @@ class State {
   void change_pixels(const std::vector<int>& sites, const std::vector<std::int32_t>& new_ids);
   // An id that does not exist yet appears, without pixels; type -1 removes a cell that has none.
   void set_type(std::int32_t id, int type);
+  // One of the named properties that the model reads, by its number there. Until it is set, a cell has the mean of the
+  // training data.
+  void set_property(std::int32_t id, int number, double value);
   // A cell dies: its pixels become medium and its id ceases to exist.
   void remove_cell(std::int32_t id);
   // Couplings of single cells to the external fields, [cells, K], in place of their types'; empty: back to types'.
@@ -67,6 +70,12 @@ class State {
   void trade_types(std::int32_t a, std::int32_t b);  // two existing cells exchange them
   double selected_energy();
 
+  // Of a committee: the neural part, or what a flip does to it, as each member has it, weight included.
+  std::vector<double> member_energies();
+  std::vector<double> member_deltas(int site, std::int32_t new_id);
+  // Of every id, whether its cell is like those of the training data; 1 where nobody knows.
+  std::vector<std::uint8_t> inside_range();
+
   // Multiplications and additions of the network's convolutions so far; 0 before it was first asked.
   std::uint64_t multiply_adds() const { return neural_ ? neural_->multiply_adds() : 0; }
 
@@ -84,6 +93,7 @@ class State {
   NeuralTerm& neural();
   std::vector<int> sites_of(std::int32_t id) const;
   void move_pixel(const Flip& flip);
+  void fill_properties();
 
   std::shared_ptr<const Model> model_;
   StateOptions options_;

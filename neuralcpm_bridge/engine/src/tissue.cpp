@@ -4,9 +4,14 @@
 
 namespace ncpm {
 
-int Tissue::look_at(int order) {
+int Tissue::number_of(int order) const {
   for (std::size_t i = 0; i < neighbourhoods.size(); ++i)
     if (neighbourhoods[i].order() == order) return int(i);
+  return -1;
+}
+
+int Tissue::look_at(int order) {
+  if (const int known = number_of(order); known >= 0) return known;
   if (neighbourhoods.size() == kMostNeighbourhoods)
     throw Error("The model's terms look at more than " + std::to_string(kMostNeighbourhoods) +
                 " different neighbourhoods: use fewer orders.");

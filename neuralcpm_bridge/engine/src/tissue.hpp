@@ -17,14 +17,17 @@ struct Tissue {
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> types;
   std::vector<std::int64_t> volumes;
-  std::vector<Neighbourhood> neighbourhoods;  // those that terms look at, each order once
+  std::vector<Neighbourhood> neighbourhoods;    // those that terms look at, each order once
+  std::vector<std::vector<double>> properties;  // named ones that the model reads, each with an entry per id
 
   int sites() const { return static_cast<int>(ids.size()); }
   int cells() const { return static_cast<int>(types.size()); }  // number of ids, medium included
+  double property(std::int32_t id, int number) const { return properties[number][id]; }
   int type_at(int site) const { return types[ids[site]]; }
 
   // The number of a neighbourhood in `neighbourhoods`, which it joins if it is new there.
   int look_at(int order);
+  int number_of(int order) const;  // of one that has joined, else -1
 };
 
 inline constexpr int kMostNeighbourhoods = 4;  // that the terms of one model look at

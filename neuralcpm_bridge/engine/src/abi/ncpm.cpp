@@ -208,6 +208,26 @@ const char* ncpm_type_name(const ncpm_model* model, int32_t type) {
   return name;
 }
 
+int ncpm_property_count(const ncpm_model* model, int32_t* count) {
+  return guard([&] {
+    const Model& found = model_of(models().find(model));
+    *given(count, "count") = found.neural ? int32_t(found.neural->properties.size()) : 0;
+  });
+}
+
+const char* ncpm_property_name(const ncpm_model* model, int32_t number) {
+  const char* name = nullptr;
+  guard([&] {
+    const Model& found = model_of(models().find(model));
+    const int32_t count = found.neural ? int32_t(found.neural->properties.size()) : 0;
+    if (number < 0 || number >= count)
+      throw Error("The name of property " + std::to_string(number) + " was asked for, but the model reads " +
+                  std::to_string(count) + ": count them from 0.");
+    name = found.neural->properties[number].c_str();
+  });
+  return name;
+}
+
 int ncpm_temperature(const ncpm_model* model, double* temperature) {
   return guard([&] { *given(temperature, "temperature") = model_of(models().find(model)).temperature; });
 }
@@ -276,6 +296,10 @@ int ncpm_change_pixels(ncpm_state* state, int64_t count, const int64_t* sites, c
 
 int ncpm_set_type(ncpm_state* state, int32_t id, int32_t type) {
   return with_state(state, [&](State& s) { s.set_type(id, type); });
+}
+
+int ncpm_set_property(ncpm_state* state, int32_t id, int32_t number, double value) {
+  return with_state(state, [&](State& s) { s.set_property(id, number, value); });
 }
 
 int ncpm_remove_cell(ncpm_state* state, int32_t id) {
@@ -354,6 +378,10 @@ int ncpm_mirror_appear(ncpm_mirror* mirror, int64_t host_id, int32_t type, int32
     given(followed, "followed");
     *followed = m.appear({host_id, type});
   });
+}
+
+int ncpm_mirror_set_property(ncpm_mirror* mirror, int64_t host_id, int32_t number, double value) {
+  return with_mirror(mirror, [&](Mirror& m) { m.set_property(host_id, number, value); });
 }
 
 int ncpm_mirror_delta(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* delta) {

@@ -51,14 +51,11 @@ class IncrementalTerm final : public NeuralTerm {
 
 }  // namespace
 
-std::unique_ptr<NeuralTerm> make_neural_term(const Model& model, const Tissue& tissue) {
-  if (!model.covered())
-    throw Error("The engine does not compute networks of kind '" + model.neural->kind +
-                "', only 'nh' and 'local_nh': use the ONNX Runtime back end.");
+std::unique_ptr<NeuralTerm> make_convolutional_term(const Model& model, const Tissue& tissue) {
   if (tissue.lattice.geometry != Geometry::Square)
     throw Error("The lattice is " + std::string(name_of(tissue.lattice.geometry)) + ", but a network of kind '" +
                 model.neural->kind + "' is convolutional and serves square lattices only: use a square lattice, or a " +
-                "model without a network.");
+                "cell graph.");
   return std::make_unique<IncrementalTerm>(model, tissue);
 }
 

@@ -167,6 +167,36 @@ void bind_state(nb::module_& m) {
           },
           nb::arg("cell"), nb::arg("cell_type"), "A new id appears without pixels; type -1 removes one without pixels.")
       .def(
+          "set_property",
+          [](Self& self, std::int32_t cell, int number, double value) {
+            const auto lock = self.claim();
+            self.state.set_property(cell, number, value);
+          },
+          nb::arg("cell"), nb::arg("number"), nb::arg("value"), "One of the named properties that the model reads.")
+      .def(
+          "member_energies",
+          [](Self& self) {
+            const auto lock = self.claim();
+            return self.state.member_energies();
+          },
+          "w_NN·H_NN as each member of a committee has it.")
+      .def(
+          "member_deltas",
+          [](Self& self, std::int64_t site, std::int64_t new_id) {
+            const auto lock = self.claim();
+            return self.state.member_deltas(self.state.site(site), self.state.cell(new_id));
+          },
+          nb::arg("site"), nb::arg("new_id"), "What a flip does to it, by member.")
+      .def_prop_ro(
+          "inside_range",
+          [](Self& self) {
+            const auto lock = self.claim();
+            auto inside = self.state.inside_range();
+            const std::size_t count = inside.size();
+            return to_numpy(std::move(inside), {count});
+          },
+          "[C]: 1 for cells like those of the training data, 0 for others.")
+      .def(
           "remove_cell",
           [](Self& self, std::int32_t cell) {
             const auto lock = self.claim();

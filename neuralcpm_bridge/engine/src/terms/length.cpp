@@ -21,7 +21,7 @@ class LengthTerm final : public Term {
 
   void rebuild(const Tissue& tissue) override { moments_.rebuild(tissue); }
   void grow(int cells) override { moments_.grow(cells); }
-  void commit(const Tissue& before, const Flip& flip) override { moments_.commit(before, flip); }
+  void commit(const Tissue& before, const Flip& flip) override { moments_.commit(before, flip.site, flip.new_id); }
 
   double energy(const Tissue& tissue) const override {
     return over_cells(tissue, [&](int id) { return at(tissue.types[id], moments_.of(id)); });

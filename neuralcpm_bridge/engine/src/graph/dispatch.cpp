@@ -1,0 +1,17 @@
+#include <string>
+
+#include "graph/kernels.hpp"
+#include "neural_term.hpp"
+
+namespace ncpm::graph {
+
+const Kernels& selected_kernels() {
+  const std::string isa = selected_isa();
+#if defined(__x86_64__)
+  if (isa == "avx512") return avx512_kernels();
+  if (isa == "avx2") return avx2_kernels();
+#endif
+  return baseline_kernels();
+}
+
+}  // namespace ncpm::graph

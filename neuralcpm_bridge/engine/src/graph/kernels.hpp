@@ -1,0 +1,77 @@
+// The arithmetic of the cell graph on short rows of floats, once per instruction set.
+//
+// A row holds the features of one cell (or edge) of all members of a committee, member by member, `width` floats each.
+// Every output is computed by the same operations in the same order whatever else is computed beside it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ncpm::graph {
+
+inline constexpr int kBlock = 16;  // widths are multiples of it
+
+// Of a contact: length, distance of the middles, alignment, radius of the receiver and of the sender along the line.
+inline constexpr int kEdgeInputs = 5;
+inline constexpr int kRadii = 3;  // where the two radii begin: seen from the other side they change places
+
+// Sums of messages are integers, multiples of 2^-22: they do not depend on the order of the neighbours.
+inline constexpr float kMessageUnit = 1.0f / 4194304.0f;
+inline constexpr float kLoudest = 255.0f;
+
+// A dense layer of every member: out = base + weight · in.
+struct Dense {
+  int members = 1, inputs = 0, outputs = 0;
+  const float* weight = nullptr;  // [member][input][output]
+};
+
+// Where rows lie: so many floats between rows, and between the members' shares of one (0: all have the same).
+struct Rows {
+  const float* data;
+  std::ptrdiff_t row, member;
+
+  const float* at(std::ptrdiff_t number) const { return data + number * row; }
+};
+
+struct RowsOut {
+  float* data;
+  std::ptrdiff_t row, member;
+};
+
+// Rows here and there.
+struct Scattered {
+  const float* const* rows;
+  std::ptrdiff_t first, member;  // the first float of a row that counts
+
+  const float* at(std::ptrdiff_t number) const { return rows[number] + first; }
+};
+
+// One message: sum += trunc(weight · min(SiLU(own + other + edge · inputs), kLoudest) / kMessageUnit). The weights of
+// all messages to a cell add up to less than 1, so that no sum overflows.
+struct Message {
+  const float* own;    // the receiver's row
+  const float* other;  // the sender's row
+  const float* inputs;
+  bool swapped;  // the inputs are the sender's view of the contact
+  float weight;
+  std::int32_t* sum;
+};
+
+struct Kernels {
+  void (*dense)(const Dense& layer, int rows, Rows in, Rows base, RowsOut out);
+  void (*dense_on)(const Dense& layer, int rows, Rows in, Scattered base, RowsOut out);
+  void (*silu)(float* values, std::ptrdiff_t count);  // count is a multiple of kBlock
+  // The members' shares of own and other are `member_stride` apart; edge: [member][kEdgeInputs][width].
+  void (*messages)(int members, int width, std::ptrdiff_t member_stride, const float* edge, const Message* jobs,
+                   std::ptrdiff_t count);
+  void (*from_fixed)(const std::int32_t* sums, std::ptrdiff_t count, float* out);
+  // Σ over outputs of weight · SiLU(row) of every member: out[row][member].
+  void (*energies)(int members, int width, const float* weight, int rows, const float* in, float* out);
+};
+
+const Kernels& baseline_kernels();
+const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();
+const Kernels& selected_kernels();  // of the instruction set that selected_isa() names
+
+}  // namespace ncpm::graph

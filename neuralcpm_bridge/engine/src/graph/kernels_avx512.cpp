@@ -1,0 +1,20 @@
+#include <cstdint>
+#include <cstring>
+#if defined(__x86_64__) || defined(_M_X64)
+#include <immintrin.h>
+#endif
+
+#include "graph/kernels.hpp"
+
+#define NCPM_ISA ncpm::graph::avx512
+#include "neural/simd.hpp"
+#include "graph/kernels_impl.hpp"
+
+namespace ncpm::graph {
+
+const Kernels& avx512_kernels() {
+  static const Kernels kernels = avx512::graph_kernels<avx512::Vector<16>>();
+  return kernels;
+}
+
+}  // namespace ncpm::graph
