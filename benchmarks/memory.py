@@ -31,7 +31,7 @@ model = random_model(np.random.default_rng(0), LOCAL8)
 State(model, np.zeros((64, 64), dtype=np.int32), np.zeros(1, dtype=np.int32)).energy()
 before = resident()
 state = State(model, start.ids, start.types)
-state.delta(side // 2, side // 2, 0)
+state.delta(side // 2 * side + side // 2, 0)
 print(resident() - before)
 """
 

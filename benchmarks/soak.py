@@ -1,10 +1,13 @@
-"""Long runs of the engine's networks: agreement with the plain reference, and caches without drift.
+"""Long runs of the engine: networks agree with the plain reference, and no cache drifts on any lattice.
 
-    python benchmarks/soak.py [--flips 100000] [--accepted 1000000] [--paper-accepted 20000] [--json]
+    python benchmarks/soak.py [--flips 100000] [--accepted 1000000] [--paper-accepted 20000]
+                              [--analytic-accepted 1000000] [--json]
 
 1. Flips on a small lattice against full energies in float64: the largest difference of ΔH, and how often the
    two would decide differently in a Metropolis step (mean |p_a − p_b|).
-2. Metropolis chains mixed with divisions, deaths and type changes: the cached neural energy against a rebuild.
+2. Metropolis chains mixed with divisions, deaths and type changes: the cached energy against a rebuild, of networks
+   and of analytic models (contact, volume, surface and length of other orders than the geometry's own) on square,
+   hexagonal and cubic lattices. It has to be the same to the last bit.
 """
 
 from __future__ import annotations
@@ -14,12 +17,15 @@ import json
 import math
 import sys
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neuralcpm_bridge._engine import Model, State, isa, reference_energy
+from neuralcpm_bridge.lattice import Lattice
+from neuralcpm_bridge.state import CellState
 
 TYPES = ("medium", "A", "B")
 LOCAL8 = {"kind": "local_nh", "stride": 3, "widths": [8], "pools": [1], "padding": "zeros", "project": 8, "mlp": []}
@@ -81,13 +87,62 @@ def random_model(rng: np.random.Generator, spec: dict[str, Any]) -> Model:
     return Model(json.dumps(entry), weights)
 
 
-def tissue(rng: np.random.Generator, side: int, cells: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Discs around random centres; ids[side, side] and types."""
-    rows, cols = np.mgrid[:side, :side]
-    centres = rng.uniform(0, side, (cells, 2))
-    squared = (rows[..., None] - centres[:, 0]) ** 2 + (cols[..., None] - centres[:, 1]) ** 2
-    ids = np.where(squared.min(-1) < 25, squared.argmin(-1) + 1, 0).astype(np.int32)
-    return ids, np.concatenate([[0], rng.integers(1, len(TYPES), cells)]).astype(np.int32)
+@dataclass(frozen=True)
+class Analytic:
+    """An analytic model of every term with a cache, on a lattice where no cell grows to three eighths of a ring."""
+
+    lattice: Lattice
+    cells: int
+    orders: dict[str, int]
+    volume: float
+    length: float
+
+    def model(self) -> Model:
+        count, solid = len(TYPES), self.lattice.dimension == 3
+        pairs = self.lattice.geometry.pairs_per_length(self.orders["surface"])
+        sphere = 4 * math.pi * (3 * self.volume / (4 * math.pi)) ** (2 / 3)
+        around = sphere if solid else 2 * math.sqrt(math.pi * self.volume * self.lattice.geometry.site_volume)
+        surface = around * pairs * self.lattice.geometry.pair_weight(self.orders["surface"])
+        weights = {
+            "symbolic.contact.J": np.array([[0.0, 16.0, 18.0], [16.0, 24.0, 30.0], [18.0, 30.0, 22.0]]),
+            "symbolic.volume.strength": np.full(count, 1.0),
+            "symbolic.volume.target": self.volume * np.array([0.0, 0.9, 1.1]),
+            "symbolic.surface.strength": np.full(count, 0.05),
+            "symbolic.surface.target": np.full(count, 1.1 * surface),
+            "symbolic.length.strength": np.full(count, 2.0),
+            "symbolic.length.target": self.length * np.array([0.0, 0.9, 1.2]),
+        }
+        if solid:
+            weights["symbolic.length.minor_target"] = np.full(count, 0.7 * self.length)
+        description = {
+            "types": TYPES,
+            "lattice": {"geometry": self.lattice.geometry.name, "boundary": self.lattice.boundary},
+            "symbolic": {"terms": {term: {"order": order} for term, order in self.orders.items()}},
+        }
+        return Model(json.dumps(description), weights)
+
+
+ANALYTIC = {
+    "square": Analytic(Lattice.of((64, 60), "square"), 40, {"contact": 4, "surface": 3}, 40.0, 9.0),
+    "hexagonal": Analytic(Lattice.of((60, 64), "hexagonal"), 40, {"contact": 2, "surface": 4}, 40.0, 9.0),
+    "hexagonal_rows": Analytic(
+        Lattice.of((64, 64), "hexagonal", ("periodic", "free"), "rows"), 40, {"contact": 3, "surface": 2}, 40.0, 9.0
+    ),
+    "cubic": Analytic(Lattice.of((26, 24, 28), "cubic"), 40, {"contact": 2, "surface": 4}, 60.0, 6.0),
+}
+
+
+def tissue(rng: np.random.Generator, lattice: Lattice, cells: int, radius: float = 5.0) -> CellState:
+    """Discs or balls around random centres."""
+    centres = lattice.positions(rng.integers(lattice.sites, size=cells))
+    squared = ((lattice.positions()[:, None] - centres) ** 2).sum(axis=-1)
+    ids = np.where(squared.min(axis=1) < radius**2, squared.argmin(axis=1) + 1, 0)
+    types = np.concatenate([[0], rng.integers(1, len(TYPES), cells)])
+    return CellState(ids.reshape(lattice.shape), types, lattice)
+
+
+def opened(model: Model, state: CellState, part: Any = "full") -> State:
+    return State(model, state.ids, state.types, part, layout=state.lattice.layout, boundary=state.lattice.boundary)
 
 
 def against_reference(flips: int, seed: int = 0) -> dict[str, Any]:
@@ -97,15 +152,15 @@ def against_reference(flips: int, seed: int = 0) -> dict[str, Any]:
     worst = mismatch = 0.0
     done = 0
     while done < flips:
-        ids, types = tissue(rng, 17, 5)
-        state = State(model, ids, types, "neural")
-        before = reference_energy(model, ids, types)
+        start = tissue(rng, Lattice.of((17, 17)), 5)
+        state = opened(model, start, "neural")
+        before = reference_energy(model, start.ids, start.types)
         for _ in range(min(500, flips - done)):
-            row, col, cell = int(rng.integers(17)), int(rng.integers(17)), int(rng.integers(6))
-            flipped = ids.copy()
-            flipped[row, col] = cell
-            exact = reference_energy(model, flipped, types) - before
-            change = state.delta(row, col, cell)
+            site, cell = int(rng.integers(start.ids.size)), int(rng.integers(6))
+            flipped = start.ids.copy()
+            flipped.flat[site] = cell
+            exact = reference_energy(model, flipped, start.types) - before
+            change = state.delta(site, cell)
             worst = max(worst, abs(change - exact))
             mismatch += abs(math.exp(-max(change, 0.0)) - math.exp(-max(exact, 0.0)))
             done += 1
@@ -122,9 +177,9 @@ def disturb(rng: np.random.Generator, state: State, cells: int) -> str:
         free = np.flatnonzero((types >= 1) & (volumes == 0))
         daughter = int(free[0]) if free.size else int(types.size)
         state.set_type(daughter, int(rng.integers(1, len(TYPES))))
-        rows, cols = np.nonzero(state.ids == parent)
-        half = (rows - rows.mean()) * rng.normal() + (cols - cols.mean()) * rng.normal() > 0
-        state.change_pixels(rows[half], cols[half], np.full(half.sum(), daughter))
+        sites, places = np.flatnonzero(state.ids == parent), np.argwhere(state.ids == parent)
+        half = (places - places.mean(axis=0)) @ rng.normal(size=places.shape[1]) > 0
+        state.change_pixels(sites[half], np.full(half.sum(), daughter))
         return "division"
     if kind == "type":
         state.set_type(int(rng.choice(alive)), int(rng.integers(1, len(TYPES))))
@@ -134,29 +189,38 @@ def disturb(rng: np.random.Generator, state: State, cells: int) -> str:
 
 
 def without_drift(
-    spec: dict[str, Any], side: int, cells: int, accepted: int, every: int, seed: int = 1
+    model: Model, start: CellState, accepted: int, every: int, temperature: float = 5.0, seed: int = 1
 ) -> dict[str, Any]:
     """A hot chain; about `every` accepted flips a disturbance, and the cached energy is compared with a rebuild."""
     rng = np.random.default_rng(seed)
-    model = random_model(rng, spec)
-    state = State(model, *tissue(rng, side, cells))
+    state, cells = opened(model, start), start.types.size - 1
     counts = {"accepted": 0, "division": 0, "death": 0, "type": 0, "rebuilds": 0}
-    worst, sweeps, started = 0.0, 0, time.perf_counter()
+    worst, started = 0.0, time.perf_counter()
     while counts["accepted"] < accepted:
         since = 0
         while since < every:
-            sweeps += 1
-            made = state.sweep(1, 5.0, seed, boundary_only=True)["accepted"]
+            made = state.sweep(1, temperature, seed, boundary_only=True)["accepted"]
             since += made
             if made == 0:
                 break
         counts["accepted"] += since
         counts[disturb(rng, state, cells)] += 1
-        cached = state.energy()[1]
-        fresh = State(model, state.ids, state.types).energy()[1]
-        worst = max(worst, abs(cached - fresh))
+        fresh = opened(model, CellState(state.ids, state.types, start.lattice))
+        worst = max(worst, *np.abs(np.subtract(state.energy(), fresh.energy())).tolist())
         counts["rebuilds"] += 1
     return counts | {"largest_drift": worst, "seconds": round(time.perf_counter() - started, 1)}
+
+
+def network_without_drift(spec: dict[str, Any], side: int, cells: int, accepted: int, every: int) -> dict[str, Any]:
+    rng = np.random.default_rng(1)
+    model = random_model(rng, spec)
+    return without_drift(model, tissue(rng, Lattice.of((side, side)), cells), accepted, every)
+
+
+def analytic_without_drift(setting: Analytic, accepted: int) -> dict[str, Any]:
+    radius = 3.0 if setting.lattice.dimension == 2 else 2.4
+    start = tissue(np.random.default_rng(1), setting.lattice, setting.cells, radius)
+    return without_drift(setting.model(), start, accepted, 500, temperature=8.0)
 
 
 def main() -> int:
@@ -164,24 +228,28 @@ def main() -> int:
     parser.add_argument("--flips", type=int, default=100_000)
     parser.add_argument("--accepted", type=int, default=1_000_000)
     parser.add_argument("--paper-accepted", type=int, default=20_000)
+    parser.add_argument("--analytic-accepted", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     result: dict[str, Any] = {
         "isa": isa(),
         "reference": against_reference(options.flips),
-        "local8": without_drift(LOCAL8, 60, 24, options.accepted, 2_000),
-        "paper_nh": without_drift(PAPER, 96, 40, options.paper_accepted, 200),
     }
-    result["passed"] = (
-        result["reference"]["decision_mismatch"] <= MISMATCH_LIMIT
-        and result["local8"]["largest_drift"] == 0
-        and result["paper_nh"]["largest_drift"] == 0
+    chains = {
+        "local8": network_without_drift(LOCAL8, 60, 24, options.accepted, 2_000),
+        "paper_nh": network_without_drift(PAPER, 96, 40, options.paper_accepted, 200),
+    }
+    for name, setting in ANALYTIC.items():
+        chains[name] = analytic_without_drift(setting, options.analytic_accepted)
+    result |= chains
+    result["passed"] = result["reference"]["decision_mismatch"] <= MISMATCH_LIMIT and all(
+        chain["largest_drift"] == 0 for chain in chains.values()
     )
     if options.json:
         print(json.dumps(result, indent=2))
     else:
         for name, value in result.items():
-            print(f"{name:10}", *(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else [value])
+            print(f"{name:15}", *(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else [value])
     return 0 if result["passed"] else 1
 
 
