@@ -40,6 +40,8 @@ soak: install
 
 # The engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer, on a copy of the package.
 SANITIZE := build/sanitize
+# Imports of an editable install would lead back to the engine without sanitizers: the copy goes without its finder.
+ALONE := import sys; sys.meta_path[:] = [f for f in sys.meta_path if "ScikitBuild" not in type(f).__name__]
 sanitize: install
 	$(BIN)/cmake -S neuralcpm_bridge/engine -B $(SANITIZE) -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
 	  -DNCPM_SANITIZE=ON -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
@@ -47,7 +49,8 @@ sanitize: install
 	rm -rf $(SANITIZE)/site && mkdir -p $(SANITIZE)/site
 	cp -r neuralcpm_bridge training cc3d_steppables morpheus_xml tests pyproject.toml $(SANITIZE)/site/
 	$(BIN)/cmake --install $(SANITIZE) --prefix $(SANITIZE)/site
-	cd $(SANITIZE)/site && ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=. \
+	echo '$(ALONE)' > $(SANITIZE)/site/sitecustomize.py
+	cd $(SANITIZE)/site && ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZE)/site) \
 	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so)" \
 	  $(abspath $(BIN)/python) -m pytest -p no:cacheprovider tests/engine
 
