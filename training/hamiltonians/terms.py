@@ -11,35 +11,13 @@ from torch import Tensor, nn
 
 from .moments import Moments, axes, axes_onnx
 from .states import Flips, Side, States
-from .term import (
-    START_STRENGTH,
-    TERMS,
-    CellTerm,
-    Constraint,
-    Positive,
-    Start,
-    Term,
-    of_types,
-    shared_or_all,
-    with_medium,
-)
+from .term import START_STRENGTH, CellTerm, Constraint, Start, Term, of_types, shared_or_all, with_medium
+from .term import TERMS as TERMS
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from ..export.graph import EnergyGraph
-
-__all__ = [
-    "TERMS",
-    "Contact",
-    "ExternalPotential",
-    "Length",
-    "Positive",
-    "Surface",
-    "Term",
-    "Volume",
-    "VolumeFunction",
-]
 
 
 class Contact(Term, name="contact"):
@@ -92,7 +70,8 @@ class Contact(Term, name="contact"):
             total.scatter_add_(2, side.types[..., None] * self.types + near_types, unlike)
         table = total.unflatten(2, (self.types, self.types))
         rows, cols = (list(ends) for ends in zip(*self.pairs, strict=True))
-        both = table[..., rows, cols] + torch.where(torch.tensor(rows) != torch.tensor(cols), table[..., cols, rows], 0)
+        unlike_types = torch.tensor([a != b for a, b in self.pairs], device=table.device)
+        both = table[..., rows, cols] + table[..., cols, rows] * unlike_types
         return both * states.pair_weight(self.order)
 
     def start_at(self, energies: Tensor) -> None:
