@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuralcpm_bridge._engine import EngineError, Model, State
@@ -278,9 +278,9 @@ def test_names_that_are_no_text_are_refused_in_text(tmp_path: Path) -> None:
     assert "neural.???" in refusal(tmp_path / "model.onnx", content)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_survives_any_damage(tmp_path: Path, data: st.DataObject) -> None:
+@settings(max_examples=300)
+@given(data=st.data())
+def test_survives_any_damage(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Cut anywhere, flip any bytes: an error or a model, never a crash; changed weights never pass."""
     content = bytearray(GOOD)
     if data.draw(st.booleans()):
@@ -288,7 +288,7 @@ def test_survives_any_damage(tmp_path: Path, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(0, 4))):
         if content:
             content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
-    path = tmp_path / "model.onnx"
+    path = tmp_path_factory.getbasetemp() / "damaged.onnx"
     path.write_bytes(bytes(content))
     try:
         model = Model.load(str(path))

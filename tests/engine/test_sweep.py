@@ -157,7 +157,7 @@ def large_state(name: str, boundary: str = "periodic", ids: int = 6) -> tuple[Mo
 
 
 @pytest.mark.parametrize("boundary_only", [False, True], ids=["plain", "boundary only"])
-@pytest.mark.parametrize("order", [0, 1, 4])
+@pytest.mark.parametrize("order", [0, 1, 5])  # 4 to 56 neighbours: edges in 8, 32 and 64 bits
 @pytest.mark.parametrize("name", LARGE)
 def test_chains_resume(name: str, order: int, boundary_only: bool) -> None:
     """Ten steps, or three and seven in another state object that knows the lattice and the count of attempts."""
@@ -178,7 +178,7 @@ def test_chains_resume(name: str, order: int, boundary_only: bool) -> None:
 
 
 @pytest.mark.parametrize("boundary", ["periodic", "free"])
-@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("order", [0, 1, 5])
 @pytest.mark.parametrize("name", ["square", "hexagonal axes", "hexagonal rows", "cubic"])
 def test_both_samplers_keep_the_same_time(name: str, boundary: str, order: int) -> None:
     """Proposals and acceptances per Monte Carlo step agree: skipping attempts does not skip time."""
