@@ -11,6 +11,7 @@ import torch
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice
+from neuralcpm_bridge.metrics import mean_aspect_ratios
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 from training import chains, samplers
 from training.chains import Chains, draw_data
@@ -61,6 +62,13 @@ def test_recipes_go_to_other_lattices() -> None:
     assert RECIPES["cellsort-a"].on("square") is RECIPES["cellsort-a"]
     with pytest.raises(UserError, match="square lattices only"):
         RECIPES["bipolar"].on("hexagonal")
+
+
+@pytest.mark.parametrize(("geometry", "mcs"), [("hexagonal", 200), ("cubic", 150)])
+def test_the_length_constraint_elongates_type_two(geometry: str, mcs: int) -> None:
+    data = generate(RECIPES["elongation"].on(geometry), samples=1, mcs=mcs)
+    of_types = mean_aspect_ratios(data[0], 3)
+    assert of_types[2] > 1.3 * of_types[1]
 
 
 @pytest.mark.parametrize("geometry", TINY)
