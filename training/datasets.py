@@ -91,8 +91,8 @@ RECIPES = {
 IN_3D: dict[str, dict[str, Any]] = {
     "cellsort-a": {"side": 40, "target": 350.0, "radius": 14.0, "mcs": 500, "samples": 16},
     "cellsort-b": {"side": 40, "target": 350.0, "radius": 14.0, "mcs": 500, "samples": 16},
-    # Smaller cells than in 2D: no length may come near to half of the lattice. One site of more of them changes a length
-    # less, so that it takes a stronger constraint to stretch a cell as far.
+    # Smaller cells than in 2D: no length may come near to half of the lattice. A constraint must be stronger to stretch
+    # them as far, for one site of more changes a length less.
     "elongation": {"side": 40, "target": 180.0, "radius": 7.0, "mcs": 500, "samples": 32, "length": (2.0, 14.5)},
 }
 """What changes where a recipe goes to a cubic lattice: a state there holds as many flips as a dozen in 2D, and a
