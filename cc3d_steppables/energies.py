@@ -179,15 +179,15 @@ class Energies:
             found[f"{PLUGINS[term][0]} NeighborOrder"] = self.orders[term]
         return found
 
-    def same_as(self, other: Energies, names: Sequence[str]) -> bool:
-        """Whether terms and all their numbers are the other's, to rounding."""
-        mine, theirs = (
-            {name: value for term in PLUGINS for name, value in energies.numbers(term, names).items()}
-            for energies in (self, other)
-        )
-        return mine.keys() == theirs.keys() and bool(
-            np.allclose(list(mine.values()), [theirs[key] for key in mine], rtol=1e-9, atol=1e-12)
-        )
+    def within(self, other: Energies, names: Sequence[str]) -> bool:
+        """Whether another's numbers, of the terms that these have, are these to rounding."""
+        for term in self.terms:
+            mine, theirs = self.numbers(term, names), other.numbers(term, names)
+            if mine.keys() != theirs.keys() or not np.allclose(
+                [*mine.values()], [theirs[name] for name in mine], rtol=1e-9, atol=1e-12
+            ):
+                return False
+        return True
 
 
 def _plugin(root: etree._Element, name: str) -> etree._Element | None:

@@ -30,8 +30,6 @@ from .reader import ProjectFacts
 from .run import Job, prepared_copy, run_job
 
 SYMBOLIC_ALLOWED, NEURAL_ALLOWED, MISMATCH_ALLOWED = 1e-5, 1e-3, 1e-4
-NATIVE = [plugins[0] for plugins in PLUGINS.values()]
-"""CC3D's own plugins that carry a model's terms."""
 BATCH_SITES = 100_000
 """Sites × cells per exact evaluation: small states run fastest in small batches."""
 
@@ -109,18 +107,17 @@ def compare(recording: Recording, project: Project, truth: Truth, exact: int) ->
     replay.run()
     names = about["names"]
     host_learned = recording.energies[:, names.index(learned["energy"])]
-    native = [names.index(name) for name in NATIVE if name in names]
-    host_symbolic = recording.energies[:, native].sum(axis=1)
+    full = learned["term"] == "full"
+    native = [] if full else native_plugins(facts, artifact)
+    host_symbolic = recording.energies[:, [names.index(name) for name in native]].sum(axis=1)
     total = recording.energies.sum(axis=1)
 
     factor = learned["weight"] * replay.scale
     banned = replay.banned
     if (banned != (host_learned >= REFUSED / 2)).any():
         raise UserError("Host and model disagree about which copies would take a cell's last pixel: report this.")
-    full = learned["term"] == "full"
     ours = replay.engine.sum(axis=1) if full else replay.engine[:, 1]
     true = replay.true.sum(axis=1) if full else replay.true[:, 1]
-    same_energies = not full and carries_model_energies(facts, artifact)
     unit = np.where(factor == 0, 1.0, factor)  # errors in the model's own units; with weight 0 the host must say 0
     errors = [
         np.abs(host_learned - factor * values)[keep] / np.abs(unit)[keep]
@@ -128,7 +125,7 @@ def compare(recording: Recording, project: Project, truth: Truth, exact: int) ->
     ]
     symbolic_error = None
     expected = total - host_learned + factor * true
-    if same_energies:
+    if native:
         scale = neural_scale(artifact.metadata, about["temperature"])
         both = [
             np.abs(host_symbolic - scale * part[:, 0])[keep]
@@ -276,16 +273,16 @@ def on_axes(states: list[NDArray[np.int32]], rows: Lattice) -> tuple[list[NDArra
     return [ids for ids, _ in moved], moved[0][1]
 
 
-def carries_model_energies(facts: ProjectFacts, artifact: Artifact) -> bool:
-    """Whether the project's own energies are the model's, converted, on the model's boundary."""
+def native_plugins(facts: ProjectFacts, artifact: Artifact) -> list[str]:
+    """The plugins that carry all of the model's own terms, converted, on its boundary; none where they do not."""
     meta = artifact.metadata
     if meta.symbolic is None or uncarried_terms(meta, TARGETS["cc3d"]) or facts.lattice.boundary != meta.boundary:
-        return False
+        return []
     if len(facts.names) != len(meta.types):
-        return False
+        return []
     types = {name: number for number, name in enumerate(facts.names)}
     learned = Energies.of_model(meta, types, neural_scale(meta, facts.temperature))
-    return learned.same_as(facts.energies, facts.names)
+    return [PLUGINS[term][0] for term in learned.terms] if learned.within(facts.energies, facts.names) else []
 
 
 def _acceptance(delta: NDArray[np.float64], amplitude: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import pytest
 from lxml import etree
 
 from cc3d_steppables.document import add_child, element_span, set_leaf
+from cc3d_steppables.energies import CONSTRAINTS, PLUGINS, Energies
 from cc3d_steppables.folders import same_tree
 from cc3d_steppables.inject import inject
 from cc3d_steppables.new import write_project
@@ -20,6 +21,7 @@ from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
+from neuralcpm_bridge.terms import TERMS
 
 from .models import tissue_model
 
@@ -255,3 +257,30 @@ def test_text_changes() -> None:
     assert span is not None
     assert XML[span[0] : span[1]] == '<Plugin Name="Contact">'
     assert "16" in XML[span[0] : span[2]]
+
+
+def test_every_carried_term_has_a_plugin() -> None:
+    """A term that is declared as CC3D's to carry is one that can be written; its words are those of the declaration."""
+    declared = {name for name, spec in TERMS.items() if "cc3d" in spec.hosts}
+    assert declared - PLUGINS.keys() == {"volume_function"}  # declared only to say why it is not carried
+    for term, known in CONSTRAINTS.items():
+        assert known.attributes.keys() == TERMS[term].weights.keys()
+
+
+def test_energies_beside_the_models_own(tissue: Artifact) -> None:
+    """What a model has is compared, and nothing else that a project may have."""
+    names = ["Medium", "A", "B"]
+    learned = Energies.of_model(tissue.metadata, dict(zip(names, range(3), strict=True)), 2.0)
+    root = etree.Element("CompuCell3D")
+    root.extend(learned.elements(names))
+    etree.SubElement(root, "Plugin", Name="Surface")  # set cell by cell
+    geometry = tissue.metadata.geometry
+    assert learned.within(Energies.read(root, names, geometry), names)
+    contact = root.find("Plugin[@Name='Contact']")
+    contact.find("NeighborOrder").text = "3"
+    assert not learned.within(Energies.read(root, names, geometry), names)
+    contact.remove(contact.find("NeighborOrder"))
+    etree.SubElement(contact, "Depth").text = "1.5"
+    assert learned.within(Energies.read(root, names, geometry), names)
+    etree.SubElement(contact, "WeightEnergyByDistance")
+    assert not learned.within(Energies.read(root, names, geometry), names)
