@@ -83,9 +83,9 @@ def touching(states: States, order: int) -> tuple[Tensor, Tensor, Tensor]:
     """Every pair of different ids that touch: both as `state · C + id`, the lower id first, and how many pairs of
     neighbours lie between them, `[n]` each."""
     ids_each, keys = states.types.shape[1], [states.ids.new_zeros(0)]
-    for here, there in states.pairs(states.ids, order):
+    for here, there in states.pairs(states.ids.int(), order):  # narrow: half of the time is memory
         where = (here != there).nonzero(as_tuple=True)
-        a, b = here[where], there[where]
+        a, b = here[where].long(), there[where].long()
         keys.append((where[0] * ids_each + torch.minimum(a, b)) * ids_each + torch.maximum(a, b))
     key, pairs = torch.unique(torch.cat(keys), return_counts=True)
     first = key // ids_each

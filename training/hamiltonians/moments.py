@@ -45,17 +45,23 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, states: States) -> Moments:
-        """Of every id, `[B, C]`."""
+        """Of every id, `[B, C]`; the medium counts as one without sites."""
+
+        def of_cells() -> Tensor:
+            """`state · C + id` and number of every site that is not the medium's: most are, and have no shape."""
+            state, site = (states.flat > 0).nonzero(as_tuple=True)
+            return torch.stack([state * states.types.shape[1] + states.flat[state, site], site])
 
         def first() -> Tensor:
-            sites = torch.arange(states.lattice.sites, device=states.ids.device).expand_as(states.flat)
-            return torch.zeros_like(states.types).scatter_reduce(1, states.flat, sites, "amin", include_self=False)
+            none = torch.zeros_like(states.types).flatten()
+            return none.scatter_reduce(0, key, site, "amin", include_self=False).view_as(states.types)
 
         def sums() -> Tensor:
-            way = _way(states, reference.gather(1, states.flat), torch.arange(states.lattice.sites))
-            zero = torch.zeros_like(states.types)
-            return torch.stack([zero.scatter_add(1, states.flat, column) for column in _columns(way)], dim=2)
+            columns = torch.stack(_columns(_way(states, reference.flatten()[key], site)), dim=1)
+            none = columns.new_zeros(states.types.numel(), columns.shape[1])
+            return none.index_add(0, key, columns).unflatten(0, states.types.shape)
 
+        key, site = states.once("sites of cells", of_cells)
         reference = states.once("first sites", first)
         return cls(states, reference, states.once("moments", sums))
 
