@@ -209,7 +209,7 @@ def test_flips_cost_what_whole_energies_say(world: World, sizes: Sizes, loudness
     engine = State(model_of(hamiltonian), state.ids, state.types)
     found = engine.deltas(sites.astype(np.int64), new_ids)[:, 1]
     largest = max(abs(engine.energy()[1]), float(truth.abs().max()))
-    np.testing.assert_allclose(found, truth, rtol=0, atol=max(2e-4, 2e-6 * largest))
+    np.testing.assert_allclose(found, truth, rtol=0, atol=max(2e-4, 1e-5 * largest))
 
 
 @settings(max_examples=12)
