@@ -128,7 +128,8 @@ void LocalHead::accept() {
   for (const Patch& patch : pending_energies_)
     for_energies(patch.at, [&](int row, int column, std::int64_t* kept, int length) {
       const float* fresh = patch.data + std::ptrdiff_t(row) * patch.pitch + column;
-      for (int i = 0; i < length; ++i) kept[i] += fixed(fresh[i]);
+      for (int i = 0; i < length; ++i)  // wraps where the total is out of range anyway
+        kept[i] = std::int64_t(std::uint64_t(kept[i]) + std::uint64_t(fixed(fresh[i])));
     });
 }
 
