@@ -17,10 +17,10 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
 
 std::int64_t minus(std::int64_t a, std::int64_t b) { return b == kOutOfRange ? kOutOfRange : plus(a, -b); }
 
-// One value as the kernels' fixed_sum counts it.
-std::int64_t fixed(float value) {
+// One value as the kernels' fixed_sum counts it. Unsigned: it wraps where the total is out of range anyway.
+std::uint64_t fixed(float value) {
   const double shifted = double(value) + kFixedShift;
-  std::int64_t bits, zero;
+  std::uint64_t bits, zero;
   std::memcpy(&bits, &shifted, sizeof bits);
   std::memcpy(&zero, &kFixedShift, sizeof zero);
   return bits - zero;
@@ -86,7 +86,7 @@ void LocalHead::take_background(Pass& pass) {
   pending_energies_.assign(1, energies);
   pending_ = work_.kernels.site_energies(rows, columns, hidden, base, nothing, pitch, nothing, pitch,
                                          background_head_.out.data(), energies.data, columns);
-  std::uint64_t before = 0;  // wraps where the total is out of range anyway
+  std::uint64_t before = 0;
   for_energies(energies.at, [&](int, int, std::int64_t* kept, int length) {
     for (int i = 0; i < length; ++i) before += std::uint64_t(kept[i]);
   });
@@ -128,8 +128,7 @@ void LocalHead::accept() {
   for (const Patch& patch : pending_energies_)
     for_energies(patch.at, [&](int row, int column, std::int64_t* kept, int length) {
       const float* fresh = patch.data + std::ptrdiff_t(row) * patch.pitch + column;
-      for (int i = 0; i < length; ++i)  // wraps where the total is out of range anyway
-        kept[i] = std::int64_t(std::uint64_t(kept[i]) + std::uint64_t(fixed(fresh[i])));
+      for (int i = 0; i < length; ++i) kept[i] = std::int64_t(std::uint64_t(kept[i]) + fixed(fresh[i]));
     });
 }
 
