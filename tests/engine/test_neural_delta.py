@@ -118,7 +118,7 @@ def small_cells(rng: np.random.Generator, shape: tuple[int, int], count: int) ->
     return ids, types
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 2**32 - 1),
     rows=st.integers(24, 47),
