@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -241,7 +241,7 @@ class Replay:
         """Exact energies of many states with the cells of `start`, `[n, 2]`."""
         lattice, types = start.lattice, start.types.astype(np.int64)
         if lattice.layout == "rows":
-            states, lattice = on_axes(states, lattice)
+            states, lattice = on_axes(states, lattice, self.artifact.metadata.orders.values())
         if self._truth is None:
             self._truth = self._open_truth(self.artifact, CellState(states[0], start.types, lattice))
         ids = np.stack(states).astype(np.int64)
@@ -264,10 +264,13 @@ class NotOnAxes(Exception):
     """Hexagonal rows that skewed axes cannot hold, where exact energies are computed: the engine alone is compared."""
 
 
-def on_axes(states: list[NDArray[np.int32]], rows: Lattice) -> tuple[list[NDArray[np.int32]], Lattice]:
-    """States of hexagonal rows on skewed axes, all or none."""
+def on_axes(
+    states: list[NDArray[np.int32]], rows: Lattice, orders: Iterable[int]
+) -> tuple[list[NDArray[np.int32]], Lattice]:
+    """States of hexagonal rows on skewed axes, all or none: no term may reach beyond a free side."""
+    reach = max((int(np.abs(rows.geometry.offsets(order)).max()) for order in orders), default=1)
     try:
-        moved = [to_skewed(ids, rows) for ids in states]
+        moved = [to_skewed(ids, rows, 2 * reach) for ids in states]
     except UserError as error:
         raise NotOnAxes from error
     return [ids for ids, _ in moved], moved[0][1]

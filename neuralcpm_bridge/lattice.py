@@ -300,13 +300,13 @@ def size_text(shape: Sequence[int]) -> str:
 # -- hexagonal rows and skewed axes --------------------------------------------------------------------------------
 
 
-def to_skewed(ids: NDArray[np.int32], lattice: Lattice) -> tuple[NDArray[np.int32], Lattice]:
+def to_skewed(ids: NDArray[np.int32], lattice: Lattice, margin: int = 1) -> tuple[NDArray[np.int32], Lattice]:
     """A hexagonal state in CompuCell3D's rows on skewed axes: the same cells on the same sites.
 
-    Between free sides medium fills the corners of the larger box; refused where a cell touches those sides, because
-    beyond them there would be medium where there was nothing, and where the two rings differ.
+    Between free sides medium fills the corners of the larger box; refused where a cell comes within `margin` columns of
+    those sides, because beyond them there would be medium where there was nothing, and where the two rings differ.
     """
-    _check_rings(ids, lattice)
+    _check_rings(ids, lattice, margin)
     height, width = lattice.shape
     wider = width if lattice.periodic[1] else width + height // 2
     skewed = Lattice(lattice.geometry, (height, wider), lattice.boundary)
@@ -353,7 +353,7 @@ def to_rows(ids: NDArray[np.int32], lattice: Lattice, width: int | None = None) 
     return moved, target
 
 
-def _check_rings(ids: NDArray[np.int32], rows: Lattice) -> None:
+def _check_rings(ids: NDArray[np.int32], rows: Lattice, margin: int = 1) -> None:
     """Refuse what rows and skewed axes cannot both hold."""
     height, width = rows.shape
     if rows.periodic[0] and (not rows.periodic[1] or (height // 2) % width):
@@ -361,8 +361,8 @@ def _check_rings(ids: NDArray[np.int32], rows: Lattice) -> None:
             f"A hexagonal lattice of {height} rows of {width} that is periodic across the rows closes to another ring "
             "on skewed axes than in CompuCell3D's rows: make that axis free, or run the state where it was made."
         )
-    if not rows.periodic[1] and (ids[:, 0].any() or ids[:, -1].any()):
+    if not rows.periodic[1] and (ids[:, :margin].any() or ids[:, -margin:].any()):
         raise UserError(
-            "A cell touches a free side of a hexagonal lattice, where rows and skewed axes have different borders: "
-            "leave a column of medium on both sides."
+            f"A cell lies within {margin} columns of a free side of a hexagonal lattice, where rows and skewed axes "
+            "have different borders: leave as many columns of medium on both sides."
         )

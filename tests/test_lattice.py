@@ -286,7 +286,7 @@ def distances(lattice: Lattice, sites: np.ndarray) -> np.ndarray:
     [
         ((6, 6), ("periodic", "free"), "closes to another ring"),
         ((6, 6), "periodic", "closes to another ring"),
-        ((6, 6), "free", "touches a free side"),
+        ((6, 6), "free", "of a free side"),
     ],
 )
 def test_states_that_rows_and_skewed_axes_cannot_share_are_refused(shape: tuple, boundary: object, says: str) -> None:
