@@ -10,10 +10,13 @@ from torch import nn
 
 from neuralcpm_bridge.artifact import LatticeEntry
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import size_text
 from neuralcpm_bridge.snapshots import Snapshots
 
 from .config import ModelSection
-from .hamiltonians import TERMS, Hamiltonian, LocalNeuralHamiltonian, States, batch_states, make_preset
+from .hamiltonians import TERMS, CellGraph, Hamiltonian, LocalNeuralHamiltonian, States, batch_states, make_preset
+from .hamiltonians.cell_graph import Member
+from .hamiltonians.moments import spans
 from .hamiltonians.term import CellTerm, Start
 from .warmstart import mean_volume
 
@@ -83,6 +86,7 @@ def build_hamiltonian(section: ModelSection, described: Description) -> Hamilton
         padding=padding,
         order=section.order,
         terms=described.means,
+        members=section.members,
     )
     scale_head(hamiltonian, section.head_gain)
     if section.freeze_symbolic and hamiltonian.symbolic is not None:
@@ -95,12 +99,34 @@ def build_hamiltonian(section: ModelSection, described: Description) -> Hamilton
     return hamiltonian
 
 
+def learn_statistics(network: CellGraph, snapshots: Snapshots) -> None:
+    """Standardise a cell graph's inputs over a data set, and refuse one whose cells have no shape."""
+    graphs, lattice = [], snapshots.lattice
+    # A free axis is no ring: nothing on it spans more than twice its size.
+    rings = torch.tensor(
+        [size if wraps else 2 * size for size, wraps in zip(lattice.shape, lattice.periodic, strict=True)]
+    )
+    for number, state in enumerate(snapshots):
+        states = States(*batch_states([state]), lattice)
+        wide = (2 * spans(states) > rings).any(2)[0].nonzero()
+        if len(wide):
+            raise UserError(
+                f"Cell {int(wide[0])} of state {number} spans more than half of the periodic lattice of "
+                f"{size_text(lattice.shape)} sites, where its shape is not defined: use a larger lattice or a free "
+                "boundary, or leave the state out."
+            )
+        graphs.append(network.describe(states))
+    network.learn_statistics(graphs)
+
+
 def scale_head(hamiltonian: Hamiltonian, gain: float) -> None:
     """Multiply the network's initial output layer: how loudly it speaks before it has learned anything."""
     network = hamiltonian.network
     if network is None or gain == 1.0:
         return
-    if isinstance(network, LocalNeuralHamiltonian):
+    if isinstance(network, CellGraph):
+        outputs = [cast(Member, member).out for member in network.members]
+    elif isinstance(network, LocalNeuralHamiltonian):
         outputs = [network.cell_head.out, network.background_head.out]
     else:
         outputs = [cast(nn.Linear, network.out)]

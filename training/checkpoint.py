@@ -25,13 +25,14 @@ MODEL_FILE = "checkpoint.safetensors"
 
 
 def _with_a_lattice(header: dict[str, Any]) -> dict[str, Any]:
-    """Version 1 knew square lattices and contacts all around only."""
+    """Version 1 knew square lattices, contacts all around and networks of convolutions only."""
     if "data" in header:  # a model file; chain files state nothing
         boundary = header["data"].pop("boundary")
         shape = header["data"]["lattice"]
         header["data"]["lattice"] = {"geometry": "square", "boundary": [boundary, boundary], "shape": shape}
         header["data"]["means"] = {}
-        header["config"]["model"] |= {"order": None, "terms": []}
+        header["config"]["model"] |= {"order": None, "terms": [], "members": 1}
+        header["config"]["objective"] |= {"push": None}
     return header
 
 

@@ -36,7 +36,8 @@ class DataSection(_Section):
 
 
 class ModelSection(_Section):
-    preset: str = "local8-closure"
+    preset: str = "graph1-closure"
+    members: Annotated[int, Field(ge=1)] = 1
     target_volume: Positive | None = None
     freeze_symbolic: bool = False
     head_gain: Positive = 1.0
@@ -64,6 +65,7 @@ class ObjectiveSection(_Section):
     kind: Literal["pcd", "conditional"] = "pcd"
     regularizer: Annotated[float, Field(ge=0)] = 0.0
     regularize: Literal["total", "neural", "gap"] = "total"
+    push: Positive | None = None
 
 
 class SamplerSection(_Section):

@@ -1,14 +1,4 @@
-"""Training: the paper's persistent contrastive divergence, and conditional noise contrast with the same chains.
-
-Both compare data x⁺ with chain states x⁻ sampled under a reference Hamiltonian, the model itself when the round of
-sampling began. `pcd` descends H(x⁺) − H(x⁻) (the paper's Algorithm 1 with one step per round). `conditional` descends
-
-    softplus(−G),    G = [(H − H_ref)(x⁻) − (H − H_ref)(x⁺)] / T
-
-A chain that leaves x⁺ under dynamics reversible for H_ref is proposed from x⁺ and x⁺ from it with odds e^{−ΔH_ref/T},
-so G is the exact log-odds of telling datum from noise (conditional noise-contrastive estimation). At G = 0 its
-gradient is that of contrastive divergence; further on it saturates. Samples may therefore serve several steps.
-"""
+"""Training: rounds of sampling chains under the model as it is, and of steps down the contrast with data."""
 
 from __future__ import annotations
 
@@ -22,17 +12,18 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots
 
 from . import checkpoint as checkpoints
-from .build import Description, build_hamiltonian
+from .build import Description, build_hamiltonian, learn_statistics
 from .chains import Chains, draw_data
 from .config import ChainSection, Config
-from .hamiltonians import Hamiltonian
+from .hamiltonians import CellGraph, Hamiltonian
 from .logs import RunLog, named_parameters
+from .objective import Pairs
+from .pushes import Pushes
 from .ranks import Ranks
 from .samplers import make_sampler
 from .warmstart import fit_analytic
@@ -73,13 +64,15 @@ class Trainer:
         self.hamiltonian = hamiltonian or self._fresh_model(warm=config.warmstart.symbolic and not resuming)
         self.averaged = {key: value.detach().clone() for key, value in self.hamiltonian.state_dict().items()}
         self.optimizer = self._make_optimizer()
+        self.pushes = self._make_pushes()
         sampler = config.sampler
         self.sampler = make_sampler(sampler)
         self.chains = Chains(config.chains, sampler.pool, snapshots.lattice)
         fresh = ChainSection(start="data", reset=1.0, sweeps=config.warmstart.sweeps)
         self.warmup_chains = Chains((fresh,), sampler.pool, snapshots.lattice)
         self.step, self.suspicious, self.evaluations, self.seconds = 0, 0, 0, 0.0
-        self.pool: dict[str, Tensor] = {}
+        self.pool: Pairs
+        self.reference: Tensor | None
         self.log = RunLog(self.folder if self.ranks.first else None)
         if self.folder is not None and resuming:
             self._resume(self.folder)
@@ -88,6 +81,8 @@ class Trainer:
 
     def _fresh_model(self, warm: bool) -> Hamiltonian:
         hamiltonian = build_hamiltonian(self.config.model, self.described)
+        if isinstance(hamiltonian.network, CellGraph):
+            learn_statistics(hamiltonian.network, self.train)
         if warm and hamiltonian.symbolic is not None:
             temperature, seed = self.config.sampler.temperature, self.config.run.seed
             fit_analytic(hamiltonian.symbolic, self.train, temperature=temperature, seed=seed).put_into(
@@ -105,6 +100,16 @@ class Trainer:
             {"params": other, "lr": settings.lr},
         ]
         return torch.optim.Adam([group for group in groups if group["params"]])
+
+    def _make_pushes(self) -> Pushes | None:
+        if self.config.objective.push is None:
+            return None
+        if not isinstance(self.hamiltonian.network, CellGraph):
+            raise UserError(
+                "objective.push bounds what a cell graph adds to single flips, but the preset "
+                f"{self.config.model.preset!r} has none: leave it out, or use a preset such as graph1-closure."
+            )
+        return Pushes(self.hamiltonian.network, self.train, self.config.objective.push, self.config.run.seed)
 
     def averaged_model(self) -> Hamiltonian:
         """The Hamiltonian with averaged weights (the current ones where averaging is 0)."""
@@ -148,39 +153,28 @@ class Trainer:
         moves = chains.advance(reference, self.sampler, ids, types, rng)
         self.evaluations += moves.proposals
         chain_ids, chain_types = chains.states()
-        arrays = {"data": ids, "data_types": types, "chain": chain_ids, "chain_types": chain_types}
-        self.pool = {key: torch.from_numpy(array.copy()).long() for key, array in arrays.items()}
+        both = (np.concatenate([ids, chain_ids]), np.concatenate([types, chain_types]))
+        self.pool = Pairs(self.hamiltonian.states(*(torch.from_numpy(array).long() for array in both)))
+        self.reference = None
         if settings.objective.kind == "conditional":
             parts = torch.arange(settings.sampler.pool).split(settings.optimizer.batch)
             with torch.no_grad():
-                pairs = [self._pair_energies(reference, part)[:2] for part in parts]
-            self.pool["reference"] = torch.cat([chain - data for data, chain in pairs])
+                gaps = [self.pool.chosen(part).energies(reference).gap for part in parts]
+            self.reference = torch.cat(gaps).mean(1, keepdim=True)
         self.acceptance = moves.acceptance
-
-    def _pair_energies(self, hamiltonian: Hamiltonian, which: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """H of data and of chains, `[n]` each, and the energies to regularise, `[2n]`."""
-        pool, count = self.pool, len(which)
-        ids = torch.cat([pool["data"][which], pool["chain"][which]])
-        types = torch.cat([pool["data_types"][which], pool["chain_types"][which]])
-        energies = hamiltonian(ids, types)
-        regular = energies.neural if self.config.objective.regularize == "neural" else energies.total
-        return energies.total[:count], energies.total[count:], regular
 
     def _descend(self) -> dict[str, float]:
         settings = self.config
         rng = np.random.default_rng([settings.run.seed, self.ranks.rank, self.step, 1])
-        which = torch.from_numpy(rng.permutation(settings.sampler.pool)[: settings.optimizer.batch])
-        data, chain, regular = self._pair_energies(self.hamiltonian, which)
-        temperature = settings.sampler.temperature
-        gap = (chain - data) / temperature
-        if settings.objective.kind == "conditional":
-            odds = gap - self.pool["reference"][which] / temperature
-            contrast = F.softplus(-odds).mean()
-        else:
-            contrast = -gap.mean()
-        # An energy's zero is arbitrary: what must not run away is the gap, to chains too slow to follow.
-        bounded = gap if settings.objective.regularize == "gap" else math.sqrt(2) * regular / temperature
-        loss = contrast + settings.objective.regularizer * bounded.square().mean()
+        which = torch.from_numpy(np.sort(rng.permutation(settings.sampler.pool)[: settings.optimizer.batch]))
+        temperature, pushed = settings.sampler.temperature, {}
+        energies = self.pool.chosen(which).energies(self.hamiltonian)
+        gap = energies.gap / temperature
+        reference = None if self.reference is None else self.reference[which]
+        loss = energies.loss(settings.objective, temperature, reference)
+        if self.pushes is not None:
+            excess, push = self.pushes.excess(self.hamiltonian, temperature, self.step)
+            loss, pushed = loss + excess, {"push": push}
         self._watch(loss, gap)
         self.optimizer.zero_grad()
         loss.backward()
@@ -194,11 +188,12 @@ class Trainer:
         self._average()
         return {
             "loss": loss.item(),
-            "energy_data": data.mean().item(),
-            "energy_chains": chain.mean().item(),
+            "energy_data": energies.total.chunk(2)[0].mean().item(),
+            "energy_chains": energies.total.chunk(2)[1].mean().item(),
             "gap": gap.mean().item(),
             "acceptance": self.acceptance,
             "rate": self._rate(self.step),
+            **pushed,
         }
 
     def _held_out(self) -> dict[str, float]:

@@ -71,6 +71,16 @@ def _features(
     symbolic: Symbolic, snapshots: Snapshots, number: int, rng: np.random.Generator
 ) -> dict[str, NDArray[np.float64]] | None:
     """By term, `[n, k]`: what a unit of each energy adds to ΔH of every reversible flip of one state, if it has any."""
+    flips = reversible_flips(snapshots, number, max(1, MAX_FLIPS // len(snapshots)), rng)
+    if not flips.sites.numel():
+        return None
+    with torch.no_grad():
+        found = {name: term.features(flips) for name, term in symbolic.terms.items()}
+    return {name: features[0].numpy() for name, features in found.items() if features is not None}
+
+
+def reversible_flips(snapshots: Snapshots, number: int, most: int, rng: np.random.Generator) -> Flips:
+    """Copies of neighbours into sites of one state, `[1, n]`: all of them, or `most` drawn at random."""
     ids, types = (torch.from_numpy(array[number : number + 1]).long() for array in (snapshots.ids, snapshots.types))
     states = States(ids, types, snapshots.lattice)
     every = torch.arange(snapshots.lattice.sites)[None]
@@ -79,16 +89,10 @@ def _features(
     # A pixel without a like neighbour cannot be copied back: such flips have no reverse and say nothing.
     reversible = (around == own).any(0)
     direction, site = ((around != own) & (around >= 0) & reversible).nonzero(as_tuple=True)
-    if not site.numel():
-        return None
-    most = max(1, MAX_FLIPS // len(snapshots))
     if site.numel() > most:
         chosen = torch.from_numpy(rng.choice(site.numel(), most, replace=False))
         direction, site = direction[chosen], site[chosen]
-    flips = Flips(states, site[None], around[direction, site][None])
-    with torch.no_grad():
-        found = {name: term.features(flips) for name, term in symbolic.terms.items()}
-    return {name: features[0].numpy() for name, features in found.items() if features is not None}
+    return Flips(states, site[None], around[direction, site][None])
 
 
 def _logistic_newton(features: NDArray[np.float64], steps: int = 30) -> tuple[NDArray[np.float64], float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnxruntime
@@ -19,13 +19,17 @@ from neuralcpm_bridge.backends.onnxruntime import make_session
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
+from training.build import learn_statistics
+from training.config import Config
 from training.export import export, hamiltonian_from_artifact
 from training.export.artifact import weights_of
 from training.export.graph import build_model
-from training.hamiltonians import CellGraph, Hamiltonian, batch_states, make_preset
+from training.hamiltonians import CellGraph, Hamiltonian, States, batch_states, make_preset
 from training.samplers import model_of
+from training.trainer import Trainer, split
 from training.verify import verify_backends
 
+from .tiny import tiny_config, tiny_data
 from .worlds import NAMES, World, compact_state, neighbour_flips, worlds
 
 Weights = dict[str, NDArray[np.float64]]
@@ -274,7 +278,7 @@ def test_empty_and_absent_ids_change_nothing() -> None:
     more = CellState(state.ids, np.concatenate([state.types, [1, -1, 2]]), world.lattice)
     with torch.no_grad():
         first, second = exact.of_states([state, more]).neural.tolist()
-    assert first == second
+    assert first == pytest.approx(second, rel=1e-12)
 
 
 def test_far_from_the_data_the_energy_goes_flat() -> None:
@@ -300,7 +304,7 @@ def test_statistics_are_those_of_the_data() -> None:
     ids[2:5, 2:6], ids[5:8, 2:6], ids[12:14, 12:18] = 1, 2, 3
     state = CellState(ids, np.array([0, 1, 1, 2]), lattice)
     network = CellGraph(NeuralSpec(kind="cell_graph", order=2), 4, LatticeEntry())
-    network.learn_statistics([network.describe(*batch_states([state]))] * 2)
+    network.learn_statistics([network.describe(States(*batch_states([state]), lattice))] * 2)
     assert network.cell_mean[0] == 12
     assert network.cell_deviation[0] == 1  # all of one volume
     aspects = [(3, 4), (3, 4), (2, 6)]
@@ -313,7 +317,9 @@ def test_statistics_are_those_of_the_data() -> None:
     assert network.low[1, 2] < radii[0] < network.high[1, 2] < network.low[2, 2] < radii[2]
     assert not network.high[3].any()  # no such cell was seen
     with pytest.raises(UserError, match="no cells"):
-        network.learn_statistics([network.describe(torch.zeros(1, 4, 4, dtype=torch.long), torch.zeros(1, 1).long())])
+        network.learn_statistics(
+            [network.describe(States(torch.zeros(1, 20, 20).long(), torch.zeros(1, 1).long(), lattice))]
+        )
 
 
 # -- model files ---------------------------------------------------------------------------------------------------
@@ -374,3 +380,73 @@ def test_sizes_of_another_kind_are_refused(kind: str) -> None:
     foreign = {"stride": 3} if kind == "cell_graph" else {"rounds": 2}
     with pytest.raises(ValueError, match=f"{kind} has no"):
         NeuralSpec(kind=kind, **foreign)
+
+
+# -- training ------------------------------------------------------------------------------------------------------
+
+
+def graph_config(**sections: dict[str, Any]) -> Config:
+    return tiny_config(
+        **{
+            "model": {"preset": "graph1-closure", "freeze_symbolic": True, "members": 2},
+            "objective": {"kind": "conditional", "push": 0.01},
+            "optimizer": {"batch": 4},
+            **sections,
+        }
+    )
+
+
+def test_an_interrupted_run_of_a_committee_ends_with_the_same_weights(tmp_path: Path) -> None:
+    data = tiny_data()
+    whole = Trainer(graph_config(), data, tmp_path / "whole").run()
+    Trainer(graph_config(), data, tmp_path / "parts").run(until=7)
+    parts = Trainer(graph_config(), data, tmp_path / "parts").run()
+    network = CellGraph(whole.network.spec, 3, whole.lattice)
+    learn_statistics(network, split(data, 0.1, 0)[0])
+    for key, value in whole.network.state_dict().items():
+        assert torch.equal(value, parts.network.state_dict()[key])
+        if not key.startswith("members"):
+            torch.testing.assert_close(value, network.state_dict()[key])  # of the training data, and never trained
+    artifact = export(whole, tmp_path / "m.onnx", examples=[data[0]])
+    assert verify_backends(artifact, [data[1]], 12, 0)["ok"]
+
+
+def test_a_bounded_push_stays_small() -> None:
+    seen: dict[float, list[float]] = {}
+    for bound in (1e-3, 1e3):
+        steps = seen.setdefault(bound, [])
+        config = graph_config(
+            objective={"kind": "conditional", "push": bound}, optimizer={"steps": 40, "batch": 4, "lr": 0.02}
+        )
+        Trainer(config, tiny_data()).run(lambda report, steps=steps: steps.append(report.values["push"]))
+    assert seen[1e-3][-1] < 0.5 * seen[1e3][-1]
+
+
+def test_a_chain_that_cannot_be_measured_begins_anew() -> None:
+    data = tiny_data()
+    trainer = Trainer(graph_config(), data)
+    chains = trainer.chains
+    draw = (data.ids[:4].astype(np.int32), data.types[:4].astype(np.int32))
+    rng = np.random.default_rng(0)
+    chains.advance(trainer.hamiltonian, trainer.sampler, *draw, rng)
+    lost = int(np.flatnonzero(chains.group == 1)[0])
+    chains.ids[lost, 3, :] = 1  # round the whole ring
+    chains.advance(trainer.hamiltonian, trainer.sampler, *draw, rng)
+    state = CellState(chains.ids[lost], chains.types[lost], data.lattice)
+    model_state = State(model_of(trainer.hamiltonian), state.ids, state.types)
+    assert np.isfinite(model_state.energy()).all()
+    assert not (state.ids[3] == 1).all()
+
+
+def test_data_whose_cells_have_no_shape_are_refused() -> None:
+    data = tiny_data()
+    data.ids[2, 3, :14] = 1
+    with pytest.raises(UserError, match="Cell 1 of state"):
+        Trainer(graph_config(data={"holdout": 0.0}), data)
+
+
+def test_what_belongs_to_cell_graphs_is_refused_elsewhere() -> None:
+    with pytest.raises(UserError, match="no cell graph"):
+        make_preset("local8-closure", members=2)
+    with pytest.raises(UserError, match=r"objective\.push"):
+        Trainer(tiny_config(objective={"push": 1.0}), tiny_data())

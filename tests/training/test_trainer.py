@@ -118,8 +118,9 @@ def test_a_run_of_the_first_version_is_continued(
             described = saved.header["data"]
             described.pop("means")
             described |= {"boundary": "periodic", "lattice": described["lattice"]["shape"]}
-            for key in ("order", "terms"):
+            for key in ("order", "terms", "members"):
                 saved.header["config"]["model"].pop(key)
+            saved.header["config"]["objective"].pop("push")
         monkeypatch.setattr(checkpoint, "VERSION", 1)
         checkpoint.save(path, saved)
         monkeypatch.undo()

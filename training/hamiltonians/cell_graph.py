@@ -110,17 +110,18 @@ class CellGraph(nn.Module):
         self.members = nn.ModuleList(Member(types - 1 + inputs, spec.width, spec.rounds) for _ in range(spec.members))
 
     def forward(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> Tensor:
-        """Mean over members, `[B]` float64."""
-        return self.member_energies(self.describe(ids, types, properties)).mean(1)
+        """Mean over members, `[B]` float64; properties `[B, C, P]` in the order of their names."""
+        states = States(ids, types, self.lattice.with_shape(ids.shape[1:]), properties)
+        return self.member_energies(self.describe(states)).mean(1)
 
-    def describe(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> CellGraphs:
-        """ids `[B, *shape]`, types `[B, C]`, properties `[B, C, P]` in the order of the model's names."""
-        if (0 if properties is None else properties.shape[2]) != len(self.spec.properties):
+    def describe(self, states: States) -> CellGraphs:
+        given = 0 if states.properties is None else states.properties.shape[2]
+        if given != len(self.spec.properties):
+            wanted = ", ".join(self.spec.properties) or "none"
             raise UserError(
-                f"The model reads the properties {', '.join(self.spec.properties) or 'of no name'} of cells, but "
-                f"{'none were' if properties is None else f'{properties.shape[2]} were'} given: give those."
+                f"The model reads the properties of cells {wanted}, but {given} were given: give exactly those."
             )
-        return describe(States(ids, types, self.lattice.with_shape(ids.shape[1:])), self.spec.order, properties)
+        return describe(states, self.spec.order)
 
     def member_energies(self, graphs: CellGraphs) -> Tensor:
         """Of every state by every member, `[B, K]` float64."""

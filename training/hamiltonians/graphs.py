@@ -45,9 +45,13 @@ class CellGraphs(NamedTuple):
         return self.inputs[:, CELL_INPUTS.index("surface")]
 
 
+def describe(states: States, order: int) -> CellGraphs:
+    """The graphs of states; `order`: of the neighbours that touch."""
+    return states.once(("cell graphs", order), lambda: _describe(states, order))
+
+
 @torch.no_grad()
-def describe(states: States, order: int, properties: Tensor | None = None) -> CellGraphs:
-    """The graphs of states; `order`: of the neighbours that touch, `properties` `[B, C, P]`: named ones of cells."""
+def _describe(states: States, order: int) -> CellGraphs:
     weight = states.pair_weight(order)
     moments = Moments.of(states)
     volumes = moments.sums[..., 0]
@@ -72,8 +76,8 @@ def describe(states: States, order: int, properties: Tensor | None = None) -> Ce
     trace = shape.diagonal(dim1=1, dim2=2).sum(1)
     inputs = [volumes[state, ids].double(), anisotropy(shape, trace), trace.sqrt(), surface]
     own = torch.stack(inputs, dim=1)
-    if properties is not None:
-        own = torch.cat([own, properties[state, ids].double()], dim=1)
+    if states.properties is not None:
+        own = torch.cat([own, states.properties[state, ids].double()], dim=1)
     way = between_middles(moments, state, ids, receiver, sender)
     contacts = torch.cat([contact[:, None], relations(way, shape, trace, receiver, sender)], dim=1)
     return CellGraphs(batch, state, ids, states.types[state, ids], own, medium, receiver, sender, contacts)

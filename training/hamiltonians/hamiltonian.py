@@ -14,6 +14,7 @@ from neuralcpm_bridge.lattice import Geometry, geometry_named
 from neuralcpm_bridge.state import CellState
 from neuralcpm_bridge.terms import TERMS as DECLARED
 
+from .cell_graph import CellGraph
 from .networks import Network
 from .states import Flips, States, batch_states
 from .term import TERMS, Positive, Term
@@ -112,18 +113,31 @@ class Hamiltonian(nn.Module):
     def architecture(self) -> str:
         return architecture_name(set(self.terms), self.network.spec.kind if self.network is not None else None)
 
-    def states(self, ids: Tensor, types: Tensor) -> States:
-        """ids `[B, *shape]` and types `[B, C]` on this Hamiltonian's lattice."""
-        return States(ids, types, self.lattice.with_shape(ids.shape[1:]))
+    def states(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> States:
+        """ids `[B, *shape]`, types `[B, C]` and properties `[B, C, P]` on this Hamiltonian's lattice."""
+        return States(ids, types, self.lattice.with_shape(ids.shape[1:]), properties)
 
-    def forward(self, ids: Tensor, types: Tensor) -> Energies:
+    def forward(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> Energies:
         """ids `[B, *shape]` int64, types `[B, C]` int64 (−1 = no such cell)."""
-        symbolic = neural = torch.zeros(ids.shape[0], dtype=torch.float64, device=ids.device)
-        if self.symbolic is not None:
-            symbolic = self.symbolic(self.states(ids, types))
-        if self.network is not None and self.network_weight is not None:
-            neural = self.network_weight() * self.network(ids, types)
-        return Energies(symbolic, neural)
+        return self.of(self.states(ids, types, properties))
+
+    def of(self, states: States) -> Energies:
+        """Energies of states; what was measured about them before is not measured again."""
+        return Energies(self.symbolic_energies(states), self.member_energies(states).mean(1))
+
+    def symbolic_energies(self, states: States) -> Tensor:
+        """w_S·H_S, `[B]`."""
+        return states.no_energy if self.symbolic is None else self.symbolic(states)
+
+    def member_energies(self, states: States) -> Tensor:
+        """w_NN·H_NN as every member of a committee has it, `[B, K]`; other networks are their only member."""
+        if self.network is None or self.network_weight is None:
+            return states.no_energy[:, None]
+        if isinstance(self.network, CellGraph):
+            members = self.network.member_energies(self.network.describe(states))
+        else:
+            members = self.network(states.ids, states.types)[:, None]
+        return self.network_weight() * members
 
     def flip_deltas(self, ids: Tensor, types: Tensor, sites: Tensor, new_ids: Tensor) -> Tensor:
         """ΔH `[B, n]` float64 of independent flips `sites[B, n]` → `new_ids[B, n]`: analytic terms from what a flip
@@ -133,8 +147,7 @@ class Hamiltonian(nn.Module):
         if self.symbolic is not None:
             total = total + self.symbolic.flip_delta(flips)
         if self.network is not None and self.network_weight is not None:
-            network, weight = self.network, self.network_weight()
-            total = total + weight * flips.differences(lambda states: network(states.ids, states.types))
+            total = total + flips.differences(lambda states: self.member_energies(states).mean(1))
         return total
 
     def of_states(self, states: Sequence[CellState]) -> Energies:

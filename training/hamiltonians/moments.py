@@ -47,11 +47,6 @@ class Moments(NamedTuple):
     def of(cls, states: States) -> Moments:
         """Of every id, `[B, C]`; the medium counts as one without sites."""
 
-        def of_cells() -> Tensor:
-            """`state · C + id` and number of every site that is not the medium's: most are, and have no shape."""
-            state, site = (states.flat > 0).nonzero(as_tuple=True)
-            return torch.stack([state * states.types.shape[1] + states.flat[state, site], site])
-
         def first() -> Tensor:
             none = torch.zeros_like(states.types).flatten()
             return none.scatter_reduce(0, key, site, "amin", include_self=False).view_as(states.types)
@@ -61,7 +56,7 @@ class Moments(NamedTuple):
             none = columns.new_zeros(states.types.numel(), columns.shape[1])
             return none.index_add(0, key, columns).unflatten(0, states.types.shape)
 
-        key, site = states.once("sites of cells", of_cells)
+        key, site = states.once("sites of cells", lambda: _sites_of_cells(states))
         reference = states.once("first sites", first)
         return cls(states, reference, states.once("moments", sums))
 
@@ -71,6 +66,24 @@ class Moments(NamedTuple):
         reference = torch.where(now[..., 0] > 0, side.of(self.first), sites)
         added = torch.stack(list(_columns(_way(self.states, reference, sites))), dim=-1)
         return Moments(self.states, reference, now + side.sign * added)
+
+
+def _sites_of_cells(states: States) -> Tensor:
+    """`state · C + id` and number of every site that is not the medium's: most are, and have no shape; `[2, n]`."""
+    state, site = (states.flat > 0).nonzero(as_tuple=True)
+    return torch.stack([state * states.types.shape[1] + states.flat[state, site], site])
+
+
+def spans(states: States) -> Tensor:
+    """How far every id reaches along the geometry's axes, `[B, C, d]` int64: the greatest less the least way from its
+    first site."""
+    moments = Moments.of(states)
+    key, site = states.once("sites of cells", lambda: _sites_of_cells(states))
+    way = _way(states, moments.first.flatten()[key], site)
+    none = way.new_zeros(states.types.numel(), way.shape[1])
+    at = key[:, None].expand_as(way)
+    reach = none.scatter_reduce(0, at, way, "amax") - none.scatter_reduce(0, at, way, "amin")
+    return reach.unflatten(0, states.types.shape)
 
 
 def _way(states: States, start: Tensor, end: Tensor) -> Tensor:

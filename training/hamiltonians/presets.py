@@ -88,6 +88,11 @@ def make_preset(
             weight=0.25 if rest == "closure" else 1.0,
             train_weight=rest == "closure",
         )
+    if members > 1 and not network_name.startswith("graph"):
+        raise UserError(
+            f"A committee of {members} members was asked for, but the preset {name!r} is no cell graph: use one, such "
+            "as graph1-closure."
+        )
     if network_name in NETWORKS:
         spec = NETWORKS[network_name]
         if spec.is_graph:

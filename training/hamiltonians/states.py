@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -11,22 +12,26 @@ from torch import Tensor
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
 
+Kept = TypeVar("Kept")
+
 BATCH_SITES = 4_000_000
 """Sites × ids of changed copies evaluated at once: bounds memory."""
 
 
 class States:
-    """A batch on one lattice: `ids[B, *shape]` and `types[B, C]` int64 (−1 = no such cell); not to be changed."""
+    """A batch on one lattice: `ids[B, *shape]`, `types[B, C]` int64 (−1 = no such cell) and, where a model asks for
+    some, named properties of cells `[B, C, P]`; not to be changed."""
 
-    def __init__(self, ids: Tensor, types: Tensor, lattice: Lattice) -> None:
-        self.ids, self.types, self.lattice = ids, types, lattice
-        self._kept: dict[Hashable, Tensor] = {}
+    def __init__(self, ids: Tensor, types: Tensor, lattice: Lattice, properties: Tensor | None = None) -> None:
+        self.ids, self.types, self.lattice, self.properties = ids, types, lattice, properties
+        self._kept: dict[Hashable, Any] = {}
 
-    def once(self, key: Hashable, compute: Callable[[], Tensor]) -> Tensor:
+    def once(self, key: Hashable, compute: Callable[[], Kept]) -> Kept:
         """What was computed under this key, computed at its first use."""
         if key not in self._kept:
             self._kept[key] = compute()
-        return self._kept[key]
+        kept: Kept = self._kept[key]
+        return kept
 
     def order(self, order: int | None) -> int:
         """A term's neighbour order; where it states none, that of the sites all around."""
@@ -35,6 +40,11 @@ class States:
     def pair_weight(self, order: int | None) -> float:
         """2/|N|."""
         return self.lattice.geometry.pair_weight(self.order(order))
+
+    @cached_property
+    def no_energy(self) -> Tensor:
+        """`[B]` float64."""
+        return torch.zeros(self.ids.shape[0], dtype=torch.float64, device=self.ids.device)
 
     @cached_property
     def flat(self) -> Tensor:
@@ -106,16 +116,21 @@ class Flips:
     def differences(self, energy: Callable[[States], Tensor]) -> Tensor:
         """ΔH `[B, n]` of any energy of states, from copies of them with one site changed."""
         states, (batch, count) = self.states, self.sites.shape
-        which = torch.arange(batch, device=self.sites.device).repeat_interleave(count)
-        sites, new_ids = self.sites.reshape(-1, 1), self.new_ids.reshape(-1, 1)
         chunk = max(1, BATCH_SITES // (states.lattice.sites * states.types.shape[1]))
-        before, parts = energy(states), []
-        for of in range(0, batch * count, chunk):
-            part = slice(of, of + chunk)
-            ids = states.flat[which[part]].scatter_(1, sites[part], new_ids[part]).view(-1, *states.lattice.shape)
-            changed = States(ids, states.types[which[part]], states.lattice)
-            parts.append(energy(changed) - before[which[part]])
+        before, parts = energy(states).repeat_interleave(count), []
+        for first in range(0, batch * count, chunk):
+            part = slice(first, first + chunk)
+            parts.append(energy(self.changed(part)) - before[part])
         return torch.cat(parts).view(batch, count)
+
+    def changed(self, part: slice = slice(None)) -> States:
+        """Copies of the states with one site changed each: flip by flip, state by state."""
+        states, (batch, count) = self.states, self.sites.shape
+        which = torch.arange(batch, device=self.sites.device).repeat_interleave(count)[part]
+        sites, new_ids = (values.reshape(-1, 1)[part] for values in (self.sites, self.new_ids))
+        ids = states.flat[which].scatter_(1, sites, new_ids).view(-1, *states.lattice.shape)
+        of_cells = None if states.properties is None else states.properties[which]
+        return States(ids, states.types[which], states.lattice, of_cells)
 
 
 class Side:

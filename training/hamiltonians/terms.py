@@ -42,6 +42,9 @@ class Contact(Term, name="contact"):
 
     def counts(self, states: States) -> Tensor:
         """Unordered pairs of different cells by the types of their ends, `[B, T, T]` (not symmetrised)."""
+        return states.once(("pairs by type", self.types, states.order(self.order)), lambda: self._counts(states))
+
+    def _counts(self, states: States) -> Tensor:
         batch = states.ids.shape[0]
         # Narrow integers: half of the time is memory.
         own, type_map = states.ids.int(), states.type_map.int()
