@@ -68,7 +68,7 @@ def measure() -> dict[str, float]:
         artifact = bench_models(Path(folder))["cellsort"]
         for _ in range(ROUNDS):
             cc3d.append(time_cc3d(artifact, state))
-            engine.append(time_metropolis(EngineBackend(artifact, state).engine))
+            engine.append(time_metropolis(EngineBackend(artifact, state).engine)["attempts_per_s"])
     ours, theirs = statistics.median(engine), statistics.median(cc3d)
     return {"engine_attempts_per_s": ours, "cc3d_attempts_per_s": theirs, "ratio": ours / theirs}
 

@@ -108,7 +108,7 @@ class State:
     def volumes(self) -> NDArray[np.int64]: ...
     @property
     def multiply_adds(self) -> int:
-        """Multiply-adds of the network's convolutions so far."""
+        """Multiply-adds of the network's layers so far."""
 
     attempts: int
     """Attempts made so far: with the seed, the state of the random numbers."""

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from neuralcpm_bridge.app import bench
+from neuralcpm_bridge.app.bench import timing
 from neuralcpm_bridge.app.cli import app, run
 from neuralcpm_bridge.pretrained import resolve_model
 
@@ -87,7 +87,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     own_cc3d_project(tmp_path / "MyProject")
     (tmp_path / "mine.xml").write_text(USER_MODEL.replace("red", "ct1").replace("blue", "ct2"), encoding="utf-8")
     own_morpheus(tmp_path)
-    monkeypatch.setattr(bench, "SECONDS_PER_MODEL", 0.05)
+    monkeypatch.setattr(timing, "SECONDS_PER_MODEL", 0.05)
     return tmp_path
 
 

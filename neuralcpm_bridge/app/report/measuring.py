@@ -16,7 +16,7 @@ from neuralcpm_bridge.metrics import summary, volume_range, volumes_fit
 from neuralcpm_bridge.sampling import sample_from_mixed
 from neuralcpm_bridge.snapshots import Snapshots
 
-from ..bench import boundary_flips, time_in_turn, typical
+from ..bench import Timed, boundary_flips, time_in_turn, typical
 
 TIMED_FLIPS = 2000
 TIMED_SECONDS = 0.5
@@ -44,7 +44,7 @@ def microseconds(artifact: Artifact, data: Snapshots | None) -> dict[str, Any]:
     state = data[0] if data is not None else artifact.metadata.example_states()[0]
     backend = open_backend(artifact, state)
     flips = boundary_flips(state, TIMED_FLIPS)
-    timed = {"delta": (backend.delta, flips)}
+    timed = {"delta": Timed(backend.delta, flips)}
     time_in_turn(timed, TIMED_SECONDS / 10)
     turns = time_in_turn(timed, TIMED_SECONDS)["delta"]
     return {

@@ -27,7 +27,7 @@ class NeuralTerm {
   // H_NN of the cached state; bit-equal to that of a fresh rebuild after any history of changes.
   virtual double energy() const = 0;
 
-  // Multiplications and additions of convolutions so far: what speed is to be compared with.
+  // Multiplications and additions of its layers so far: what speed is to be compared with.
   virtual std::uint64_t multiply_adds() const = 0;
 
   // H_NN(with ids[site] = new_id) - H_NN. Keeps what it computed, so that a commit of it is cheap.

@@ -76,7 +76,7 @@ class State {
   // Of every id, whether its cell is like those of the training data; 1 where nobody knows.
   std::vector<std::uint8_t> inside_range();
 
-  // Multiplications and additions of the network's convolutions so far; 0 before it was first asked.
+  // Multiplications and additions of the network's layers so far; 0 before it was first asked.
   std::uint64_t multiply_adds() const { return neural_ ? neural_->multiply_adds() : 0; }
 
   // Attempts this chain has made: with its seed, all there is to the state of its random numbers.

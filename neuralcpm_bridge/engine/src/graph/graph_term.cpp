@@ -177,8 +177,8 @@ void GraphTerm::run_round(int round) {
     }
 
   const Round& weights = weights_.round[round];
-  kernels_.dense(weights.project.dense, changed, {features_.data(), weights_.features(), width},
-                 {weights.project.bias.data(), 0, share}, {slot_row(round, 0), weights_.projected(), share});
+  dense(weights.project, changed, {features_.data(), weights_.features(), width},
+        {weights.project.bias.data(), 0, share}, {slot_row(round, 0), weights_.projected(), share});
   std::fill_n(slot_sums(round, 0), std::size_t(changed) * weights_.features(), 0);
   row_of_slot_.resize(all);
   for (int slot = 0; slot < changed; ++slot) row_of_slot_[slot] = slot_row(round, slot);
@@ -189,8 +189,7 @@ void GraphTerm::run_round(int round) {
   messages_.clear();
   receive(round, changed);
   pass_on(round, changed);
-  kernels_.messages(weights_.members, width, share, weights.edge.data(), messages_.data(),
-                    std::ptrdiff_t(messages_.size()));
+  send(round);
   at_least(features_, std::size_t(all) * weights_.features());
   finish(round, all, row_of_slot_.data(), slot_sums(round, 0), features_.data());
 }
@@ -420,9 +419,8 @@ void GraphTerm::recompute(const Tissue& tissue, const std::vector<std::int32_t>&
     const std::size_t changed = nodes.size();
     const Layer& project = weights_.round[round].project;
     for (std::size_t i = 0; i < changed; ++i)
-      kernels_.dense(project.dense, 1, {&all_features[i * features], features, weights_.width},
-                     {project.bias.data(), 0, weights_.share()},
-                     {row(round, nodes[i]), weights_.projected(), weights_.share()});
+      dense(project, 1, {&all_features[i * features], features, weights_.width},
+            {project.bias.data(), 0, weights_.share()}, {row(round, nodes[i]), weights_.projected(), weights_.share()});
     for (std::size_t i = 0; i < changed; ++i)
       for (const Edge& edge : cells_[nodes[i]].edges) add(edge.id);
     all_features.resize(nodes.size() * features);
@@ -452,8 +450,7 @@ void GraphTerm::sum_messages(int round, std::int32_t id) {
   for (const Edge& edge : cell.edges)
     messages_.push_back({row(round, id), row(round, edge.id) + weights_.width, edge.inputs, false,
                          weight_of(edge.pairs, cell), sums(round, id)});
-  kernels_.messages(weights_.members, weights_.width, weights_.share(), weights_.round[round].edge.data(),
-                    messages_.data(), std::ptrdiff_t(messages_.size()));
+  send(round);
 }
 
 // An undefined total stays so until the next rebuild.
@@ -513,14 +510,31 @@ void GraphTerm::edge_inputs(const Tissue& tissue, const Cell& here, const Cell& 
   weights_.edge.apply(edge.inputs);
 }
 
+void GraphTerm::dense(const Layer& layer, int count, Rows in, Rows base, RowsOut out) {
+  multiply_adds_ += std::uint64_t(count) * layer.weight.size();
+  kernels_.dense(layer.dense, count, in, base, out);
+}
+
+void GraphTerm::dense(const Layer& layer, int count, Rows in, Scattered base, RowsOut out) {
+  multiply_adds_ += std::uint64_t(count) * layer.weight.size();
+  kernels_.dense_on(layer.dense, count, in, base, out);
+}
+
+// The messages that have been gathered.
+void GraphTerm::send(int round) {
+  multiply_adds_ += std::uint64_t(messages_.size()) * kEdgeInputs * weights_.features();
+  kernels_.messages(weights_.members, weights_.width, weights_.share(), weights_.round[round].edge.data(),
+                    messages_.data(), std::ptrdiff_t(messages_.size()));
+}
+
 void GraphTerm::embed(int count, const float* inputs, float* features) {
   const int width = weights_.width, row = weights_.features(), given = weights_.types - 1 + weights_.inputs();
   at_least(scratch_, std::size_t(count) * row);
-  kernels_.dense(weights_.embed.dense, count, {inputs, given, 0}, {weights_.embed.bias.data(), 0, width},
-                 {scratch_.data(), row, width});
+  dense(weights_.embed, count, {inputs, given, 0}, {weights_.embed.bias.data(), 0, width},
+        {scratch_.data(), row, width});
   kernels_.silu(scratch_.data(), std::ptrdiff_t(count) * row);
-  kernels_.dense(weights_.embed_more.dense, count, {scratch_.data(), row, width},
-                 {weights_.embed_more.bias.data(), 0, width}, {features, row, width});
+  dense(weights_.embed_more, count, {scratch_.data(), row, width}, {weights_.embed_more.bias.data(), 0, width},
+        {features, row, width});
 }
 
 void GraphTerm::finish(int round, int count, const float* const* rows, const std::int32_t* sums, float* features) {
@@ -530,11 +544,9 @@ void GraphTerm::finish(int round, int count, const float* const* rows, const std
   float* gathered = scratch_.data();
   float* hidden = gathered + std::size_t(count) * row;
   kernels_.from_fixed(sums, std::ptrdiff_t(count) * row, gathered);
-  kernels_.dense_on(weights.gather.dense, count, {gathered, row, width}, {rows, 2 * width, share},
-                    {hidden, row, width});
+  dense(weights.gather, count, {gathered, row, width}, {rows, 2 * width, share}, {hidden, row, width});
   kernels_.silu(hidden, std::ptrdiff_t(count) * row);
-  kernels_.dense_on(weights.finish.dense, count, {hidden, row, width}, {rows, 3 * width, share},
-                    {features, row, width});
+  dense(weights.finish, count, {hidden, row, width}, {rows, 3 * width, share}, {features, row, width});
 }
 
 void GraphTerm::cell_energies(int count, const float* features, std::int64_t* out) {

@@ -27,7 +27,7 @@ class GraphTerm final : public NeuralTerm {
   void follow(const Tissue& before, int site, std::int32_t new_id) override;
   void changed(const Tissue& after, const std::vector<int>& sites, const std::vector<std::int32_t>& cells) override;
   bool wants_sites() const override { return false; }
-  std::uint64_t multiply_adds() const override { return 0; }
+  std::uint64_t multiply_adds() const override { return multiply_adds_; }
 
   void member_energies(std::vector<double>& out) const override;
   void member_deltas(const Tissue& tissue, int site, std::int32_t new_id, std::vector<double>& out) override;
@@ -109,6 +109,9 @@ class GraphTerm final : public NeuralTerm {
   void edge_inputs(const Tissue& tissue, const Cell& here, const Cell& there, Edge& edge) const;
   float norm_of(std::int64_t pairs) const;
   float weight_of(std::int32_t pairs, const Cell& to) const { return float(pairs) * pair_weight_ / to.norm; }
+  void dense(const Layer& layer, int count, Rows in, Rows base, RowsOut out);
+  void dense(const Layer& layer, int count, Rows in, Scattered base, RowsOut out);
+  void send(int round);
   void embed(int count, const float* inputs, float* features);
   void finish(int round, int count, const float* const* rows, const std::int32_t* sums, float* features);
   void cell_energies(int count, const float* features, std::int64_t* out);
@@ -146,6 +149,7 @@ class GraphTerm final : public NeuralTerm {
   std::vector<std::int64_t> totals_;    // [member]
   std::vector<std::int32_t> touched_;   // cells whose contacts were followed but not yet computed
 
+  std::uint64_t multiply_adds_ = 0;  // of dense layers and messages
   std::uint64_t stamp_ = 0;
   Proposal proposal_;
   int capacity_ = 0;                     // slots

@@ -232,7 +232,7 @@ void bind_state(nb::module_& m) {
             const auto lock = self.claim();
             return self.state.multiply_adds();
           },
-          "Multiply-adds of the network's convolutions so far.")
+          "Multiply-adds of the network's layers so far.")
       .def_prop_rw(
           "attempts",
           [](Self& self) {
