@@ -102,16 +102,16 @@ def build_hamiltonian(section: ModelSection, described: Description) -> Hamilton
 def learn_statistics(network: CellGraph, snapshots: Snapshots) -> None:
     """Standardise a cell graph's inputs over a data set, and refuse one whose cells have no shape."""
     graphs, lattice = [], snapshots.lattice
-    # A free axis is no ring: nothing on it spans more than twice its size.
+    # A free axis is no ring: nothing on it spans its whole size.
     rings = torch.tensor(
         [size if wraps else 2 * size for size, wraps in zip(lattice.shape, lattice.periodic, strict=True)]
     )
     for number, state in enumerate(snapshots):
         states = States(*batch_states([state]), lattice)
-        wide = (2 * spans(states) > rings).any(2)[0].nonzero()
+        wide = (2 * spans(states) >= rings).any(2)[0].nonzero()
         if len(wide):
             raise UserError(
-                f"Cell {int(wide[0])} of state {number} spans more than half of the periodic lattice of "
+                f"Cell {int(wide[0])} of state {number} spans half or more of the periodic lattice of "
                 f"{size_text(lattice.shape)} sites, where its shape is not defined: use a larger lattice or a free "
                 "boundary, or leave the state out."
             )

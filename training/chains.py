@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.initial import scattered_like
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.sampling import GROWTH_MCS, Ids, Moves, drawn_evenly
@@ -41,8 +40,7 @@ class Chains:
         partner_types: Ids,
         rng: np.random.Generator,
     ) -> Moves:
-        """One round. Chain k starts anew from datum k with its group's probability, at first, and where the model can
-        no longer measure it (a cell has grown round half a ring)."""
+        """One round. Chain k starts anew from datum k with its group's probability, and at first."""
         fresh, advance = self.ids is None, sampler.on(hamiltonian)
         if self.ids is None or self.types is None:
             self.ids, self.types = partner_ids.copy(), partner_types.copy()
@@ -57,16 +55,7 @@ class Chains:
                 moves.append(self._run(advance, anew, GROWTH_MCS, rng))
             lengths = rng.choice(np.array(group.sweeps), size=members.size)
             for length in np.unique(lengths):
-                which = members[lengths == length]
-                try:
-                    moves.append(self._run(advance, which, float(length), rng))
-                except UserError:
-                    lost = self._lost(advance, which, rng)
-                    if not lost.size:
-                        raise
-                    self._begin(lost, group.start, partner_ids, partner_types, rng)
-                    moves.append(self._run(advance, lost, GROWTH_MCS, rng))
-                    moves.append(self._run(advance, which, float(length), rng))
+                moves.append(self._run(advance, members[lengths == length], float(length), rng))
         return Moves(sum(move.proposals for move in moves), sum(move.accepted for move in moves))
 
     def _begin(
@@ -77,16 +66,6 @@ class Chains:
             datum = CellState(partner_ids[chain], partner_types[chain], self.lattice)
             begun = started(start, datum, rng)
             ids[chain], types[chain] = begun.ids, begun.types
-
-    def _lost(self, advance: Advance, which: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
-        """Those that are refused alone; the others have gone a step farther."""
-        lost = []
-        for chain in which:
-            try:
-                self._run(advance, which[which == chain], 1, rng)
-            except UserError:
-                lost.append(chain)
-        return np.array(lost, dtype=np.intp)
 
     def _run(self, advance: Advance, which: NDArray[np.intp], sweeps: float, rng: np.random.Generator) -> Moves:
         ids, types = self.states()

@@ -52,9 +52,12 @@ def test_length_of_a_wanderer(geometry: str, layout: Layout, seed: int) -> None:
             beside = np.array(sorted(pixels)[rng.integers(len(pixels))]) + rng.integers(-1, 2, size=lattice.dimension)
             target, new_id = tuple(map(int, beside)), 1
             after = pixels | {target}
-        if after == pixels or (8 * np.ptp(coordinates(after), axis=0) >= 3 * np.array(lattice.shape)).any():
+        if after == pixels:
             continue
         site = int(sites_at(lattice, np.array([target]))[0])
+        if (2 * np.ptp(coordinates(after), axis=0) >= np.array(lattice.shape)).any():
+            assert state.delta(site, new_id) == np.inf  # half a ring: it has no length there
+            continue
         old, new = (length_energy(weights, 1, lattice, coordinates(p)) for p in (pixels, after))
         assert state.delta(site, new_id) == pytest.approx(new - old, rel=1e-9, abs=tolerance)
         state.commit(site, new_id)
@@ -97,3 +100,26 @@ def test_a_cell_without_pixels_has_no_length() -> None:
     state.commit(40, 0)
     state.commit(3, 1)  # a cell that returns elsewhere
     assert state.energy()[0] == pytest.approx(empty, rel=1e-12)
+
+
+@pytest.mark.parametrize(("geometry", "layout"), LAYOUTS)
+def test_chains_keep_cells_that_have_a_shape(geometry: str, layout: Layout) -> None:
+    """Cells that want to be longer than the lattice grow up to half a ring and stay measurable, whatever they shed."""
+    rng = np.random.default_rng(3)
+    lattice = Lattice.of((7, 8, 10) if geometry == "cubic" else (12, 14), geometry, "periodic", layout)
+    weights = symbolic_weights(rng, ("length", "volume"), minor=False)
+    weights |= {"symbolic.weight": np.array(1.0), "symbolic.volume.target": np.full(3, lattice.sites / 6)}
+    weights |= {"symbolic.volume.strength": np.full(3, 0.1), "symbolic.length.target": np.full(3, 30.0)}
+    weights |= {"symbolic.length.strength": np.full(3, 2.0)}
+    model = make_model(weights, geometry=geometry)
+    ids = np.zeros(lattice.sites, dtype=np.int32)
+    ids[rng.choice(lattice.sites, size=3, replace=False)] = [1, 2, 3]
+    start = CellState(ids.reshape(lattice.shape), np.array([0, 1, 2, 1], dtype=np.int32), lattice)
+    state = open_state(model, start, forbid_extinction=True)
+    for seed in range(8):
+        state.sweep(25, 2.0, seed)
+        assert again(model, state, lattice).energy() == state.energy()
+    longest = [
+        np.ptp(np.flatnonzero((state.ids == cell).any(tuple(range(lattice.dimension - 1))))) for cell in (1, 2, 3)
+    ]
+    assert max(longest) >= 3  # the rule had something to forbid

@@ -1,7 +1,6 @@
 #include "moments.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
 
@@ -73,101 +72,115 @@ Axes::Axes(Geometry geometry, const Moments& moments) {
   shortest = scale * std::sqrt(std::max(found.smallest, 0.0));
 }
 
-void CellMoments::rebuild(const Tissue& tissue) {
-  const Lattice& lattice = tissue.lattice;
-  cells_.assign(tissue.cells(), {});
-  const auto add = [&](Cell& cell, int site) {
-    cell.moments = cell.moments.with(lattice.between(lattice.place(cell.reference), lattice.place(site)), +1);
-  };
-  for (int site = 0; site < tissue.sites(); ++site) {
-    if (tissue.ids[site] == 0) continue;
-    Cell& cell = cells_[tissue.ids[site]];
-    if (cell.moments.n == 0) cell.reference = site;
-    add(cell, site);
+CellMoments::Box CellMoments::Box::with(Offset way) const {
+  Box wider = *this;
+  const int along[3] = {way.plane, way.row, way.col};
+  for (int axis = 0; axis < 3; ++axis) {
+    wider.least[axis] = std::min(least[axis], along[axis]);
+    wider.greatest[axis] = std::max(greatest[axis], along[axis]);
   }
-  // Once more for the cells whose first site is too far from their middle.
-  std::vector<char> moved(cells_.size(), 0);
-  bool any = false;
-  for (std::size_t id = 1; id < cells_.size(); ++id) {
-    Cell& cell = cells_[id];
-    if (!off_centre(lattice, cell.moments)) continue;
-    cell.reference = middle(lattice, cell);
-    cell.moments = {};
-    moved[id] = 1;
-    any = true;
-  }
-  if (any)
-    for (int site = 0; site < tissue.sites(); ++site)
-      if (moved[tissue.ids[site]]) add(cells_[tissue.ids[site]], site);
+  return wider;
 }
 
-void CellMoments::check_spans(const Tissue& tissue) const {
-  const Lattice& lattice = tissue.lattice;
-  if (std::none_of(lattice.periodic.begin(), lattice.periodic.end(), [](bool ring) { return ring; })) return;
-  const int sizes[3] = {lattice.depth, lattice.height, lattice.width};
-  std::vector<std::array<int, 6>> spans(cells_.size(), {0, 0, 0, 0, 0, 0});  // least and greatest way along each axis
-  for (int site = 0; site < tissue.sites(); ++site) {
-    const std::int32_t id = tissue.ids[site];
-    if (id == 0) continue;
-    const Offset way = lattice.between(lattice.place(cells_[id].reference), lattice.place(site));
-    const int along[3] = {way.plane, way.row, way.col};
-    for (int axis = 0; axis < 3; ++axis) {
-      int& least = spans[id][2 * axis];
-      int& greatest = spans[id][2 * axis + 1];
-      least = std::min(least, along[axis]);
-      greatest = std::max(greatest, along[axis]);
-      if (lattice.periodic[axis] && sizes[axis] > 1 && 2 * (greatest - least) > sizes[axis])
-        throw Error("Cell " + std::to_string(id) + " spans more than half of a periodic lattice of " + lattice.text() +
-                    " sites, where its length is not defined: use a larger lattice or a free boundary.");
-    }
+void CellMoments::rebuild(const Lattice& lattice, const Ids& ids, int cells) {
+  cells_.assign(cells, {});
+  std::vector<std::vector<int>> sites(cells);
+  for (int site = 0; site < lattice.sites(); ++site)
+    if (ids[site]) sites[ids[site]].push_back(site);
+  for (int id = 1; id < cells; ++id) {
+    if (sites[id].empty()) continue;
+    cells_[id].reference = sites[id].front();
+    measure(lattice, sites[id], cells_[id]);
   }
 }
 
-Moments CellMoments::changed(const Tissue& tissue, std::int32_t id, int site, int sign) const {
-  const Lattice& lattice = tissue.lattice;
+void CellMoments::check_spans(const Lattice& lattice) const {
+  for (std::size_t id = 1; id < cells_.size(); ++id)
+    if (spans_half(lattice, cells_[id].box))
+      throw Error("Cell " + std::to_string(id) + " spans half of a periodic lattice of " + lattice.text() +
+                  " sites or more, where its length is not defined: use a larger lattice or a free boundary.");
+}
+
+Moments CellMoments::changed(const Lattice& lattice, std::int32_t id, int site, int sign) const {
   const Place from = lattice.place(reference(id, site));
   return cells_[id].moments.with(lattice.between(from, lattice.place(site)), sign);
 }
 
-void CellMoments::commit(const Tissue& before, int changed_site, std::int32_t new_id) {
-  const Lattice& lattice = before.lattice;
-  for (const auto& [id, sign] : {std::pair{before.ids[changed_site], -1}, std::pair{new_id, +1}}) {
+bool CellMoments::fits(const Lattice& lattice, const Ids& ids, std::int32_t id, int site) {
+  Cell& cell = cells_[id];
+  if (cell.moments.n == 0 || !spans_half(lattice, cell.box.with(way(lattice, cell, site)))) return true;
+  std::vector<int> sites;  // the box may know sites that the cell has left since
+  for (int other = 0; std::int64_t(sites.size()) < cell.moments.n; ++other)
+    if (ids[other] == id) sites.push_back(other);
+  measure(lattice, sites, cell);
+  return !spans_half(lattice, cell.box.with(way(lattice, cell, site)));
+}
+
+void CellMoments::commit(const Lattice& lattice, const Ids& before, int changed_site, std::int32_t new_id) {
+  for (const auto& [id, sign] : {std::pair{before[changed_site], -1}, std::pair{new_id, +1}}) {
     if (id == 0) continue;
+    if (sign > 0) fits(lattice, before, id, changed_site);  // the site is seen the right way round
     Cell& cell = cells_[id];
-    const Moments after = changed(before, id, changed_site, sign);
+    const Moments after = changed(lattice, id, changed_site, sign);
     if (cell.moments.n == 0) cell.reference = changed_site;
     cell.moments = after;
-    if (!off_centre(lattice, cell.moments)) continue;
-    // A cell that has travelled is measured from a new reference, on the tissue as it will be.
-    cell.reference = middle(lattice, cell);
-    cell.moments = {};
-    const Place reference = lattice.place(cell.reference);
-    for (int site = 0; site < before.sites(); ++site) {
-      const std::int32_t owner = site == changed_site ? new_id : before.ids[site];
-      if (owner == id) cell.moments = cell.moments.with(lattice.between(reference, lattice.place(site)), +1);
-    }
+    if (after.n == 0) cell.box = {};
+    if (sign < 0) continue;
+    cell.box = cell.box.with(way(lattice, cell, changed_site));
+    if (!off_centre(lattice, cell.box)) continue;
+    std::vector<int> sites;  // of the cell as it will be
+    for (int site = 0; std::int64_t(sites.size()) < after.n; ++site)
+      if ((site == changed_site ? new_id : before[site]) == id) sites.push_back(site);
+    measure(lattice, sites, cell);
   }
 }
 
-// With its mean an eighth of a ring away, a cell that spans three eighths of it still has all its sites within half a
-// ring of the reference: their nearest images are the right ones.
-bool CellMoments::off_centre(const Lattice& lattice, const Moments& m) {
-  return (lattice.periodic[1] && 8 * std::abs(m.y) > m.n * lattice.height) ||
-         (lattice.periodic[2] && 8 * std::abs(m.x) > m.n * lattice.width) ||
-         (lattice.periodic[0] && lattice.depth > 1 && 8 * std::abs(m.z) > m.n * lattice.depth);
+Offset CellMoments::way(const Lattice& lattice, const Cell& cell, int site) {
+  return lattice.between(lattice.place(cell.reference), lattice.place(site));
 }
 
-// The site nearest to a cell's mean along the rings; along free axes the reference serves wherever it lies.
+// Everything about a cell from the middle of its box.
+void CellMoments::measure(const Lattice& lattice, const std::vector<int>& sites, Cell& cell) {
+  const Offset first = way(lattice, cell, sites.front());
+  cell.box = {{first.plane, first.row, first.col}, {first.plane, first.row, first.col}};
+  for (const int site : sites) cell.box = cell.box.with(way(lattice, cell, site));
+  cell.reference = middle(lattice, cell);
+  cell.moments = {};
+  cell.box = {};
+  for (const int site : sites) {
+    const Offset at = way(lattice, cell, site);
+    cell.moments = cell.moments.with(at, +1);
+    cell.box = cell.box.with(at);
+  }
+}
+
+// Beyond three eighths of a ring a neighbour's nearest image may soon be the wrong one.
+bool CellMoments::off_centre(const Lattice& lattice, const Box& box) {
+  const int sizes[3] = {lattice.depth, lattice.height, lattice.width};
+  for (int axis = 0; axis < 3; ++axis)
+    if (lattice.periodic[axis] && sizes[axis] > 1 &&
+        8 * std::max(-box.least[axis], box.greatest[axis]) > 3 * sizes[axis])
+      return true;
+  return false;
+}
+
+bool CellMoments::spans_half(const Lattice& lattice, const Box& box) {
+  const int sizes[3] = {lattice.depth, lattice.height, lattice.width};
+  for (int axis = 0; axis < 3; ++axis)
+    if (lattice.periodic[axis] && sizes[axis] > 1 && 2 * (box.greatest[axis] - box.least[axis]) >= sizes[axis])
+      return true;
+  return false;
+}
+
+// The site in the middle of a cell's box along the rings; along free axes the reference serves wherever it lies.
 int CellMoments::middle(const Lattice& lattice, const Cell& cell) {
-  const auto wrapped = [](long at, int size) { return static_cast<int>(((at % size) + size) % size); };
-  const auto mean = [&](std::int64_t sum) { return std::lround(double(sum) / double(cell.moments.n)); };
+  const auto wrapped = [](int at, int size) { return ((at % size) + size) % size; };
+  const auto half = [&](int axis) { return (cell.box.least[axis] + cell.box.greatest[axis]) / 2; };
   Place at = lattice.place(cell.reference);
-  const int row = at.row;
-  long rows = 0;
-  if (lattice.periodic[0]) at.plane = wrapped(at.plane + mean(cell.moments.z), lattice.depth);
-  if (lattice.periodic[1]) at.row = wrapped(at.row + (rows = mean(cell.moments.y)), lattice.height);
-  if (lattice.periodic[2])
-    at.col = wrapped(at.col + mean(cell.moments.x) + lattice.push(row, int(rows)), lattice.width);
+  const int row = at.row, rows = lattice.periodic[1] ? half(1) : 0;
+  if (lattice.periodic[0]) at.plane = wrapped(at.plane + half(0), lattice.depth);
+  if (lattice.periodic[1]) at.row = wrapped(at.row + rows, lattice.height);
+  if (lattice.periodic[2]) at.col = wrapped(at.col + half(2) + lattice.push(row, rows), lattice.width);
   return lattice.site(at);
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tissue.hpp"
+#include "lattice.hpp"
 
 namespace ncpm {
 
@@ -35,30 +35,46 @@ struct Axes {
 };
 
 // The moments of every cell, followed flip by flip. Positions are nearest images of the way from a reference site near
-// the cell's middle: the cell's shape as long as it spans less than three eighths of every ring.
+// the cell's middle: the cell's shape as long as it spans less than half of every ring. A rule keeps cells from more.
 class CellMoments {
  public:
-  void rebuild(const Tissue& tissue);
+  using Ids = std::vector<std::int32_t>;  // of every site
+
+  void rebuild(const Lattice& lattice, const Ids& ids, int cells);
   void grow(int cells) { cells_.resize(cells); }
-  void commit(const Tissue& before, int site, std::int32_t new_id);
-  // Throws Error where a cell spans more than half a ring: which way round it lies is not defined.
-  void check_spans(const Tissue& tissue) const;
+  void commit(const Lattice& lattice, const Ids& before, int site, std::int32_t new_id);
+  // Behind a rebuild: throws Error where a cell spans half a ring, for which way round it lies is not defined.
+  void check_spans(const Lattice& lattice) const;
 
   const Moments& of(std::int32_t id) const { return cells_[id].moments; }
   // What they are relative to; of a cell without sites, the first one that it gets.
   int reference(std::int32_t id, int first) const { return cells_[id].moments.n ? cells_[id].reference : first; }
 
   // As they would be with one site more (+1) or less (-1).
-  Moments changed(const Tissue& tissue, std::int32_t id, int site, int sign) const;
+  Moments changed(const Lattice& lattice, std::int32_t id, int site, int sign) const;
+
+  // Whether a cell would span less than half of every ring with one site more. May choose another reference.
+  bool fits(const Lattice& lattice, const Ids& ids, std::int32_t id, int site);
 
  private:
+  // How far a cell reaches along each axis from its reference: never less than it does, exact when measured.
+  struct Box {
+    int least[3] = {0, 0, 0}, greatest[3] = {0, 0, 0};
+
+    Box with(Offset way) const;
+  };
+
   struct Cell {
     int reference = 0;
     Moments moments;
+    Box box;
   };
 
-  static bool off_centre(const Lattice& lattice, const Moments& moments);
+  static Offset way(const Lattice& lattice, const Cell& cell, int site);
+  static bool off_centre(const Lattice& lattice, const Box& box);
+  static bool spans_half(const Lattice& lattice, const Box& box);
   static int middle(const Lattice& lattice, const Cell& cell);
+  static void measure(const Lattice& lattice, const std::vector<int>& sites, Cell& cell);
 
   std::vector<Cell> cells_;
 };

@@ -18,9 +18,6 @@ class NeuralTerm {
  public:
   virtual ~NeuralTerm() = default;
 
-  // Throws Error for a state that it cannot see. Asked before one is taken over; nothing changes.
-  virtual void admit(const Tissue&) const {}
-
   // Computes every cache from scratch. All other methods presuppose it.
   virtual void rebuild(const Tissue& tissue) = 0;
 

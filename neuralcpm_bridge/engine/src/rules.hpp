@@ -8,8 +8,9 @@ namespace ncpm {
 struct Rules {
   bool extinction = false;  // a cell's last pixel may not be taken
 
-  bool forbid(const Tissue& tissue, const Flip& flip) const {
-    return extinction && flip.old_id > 0 && tissue.volumes[flip.old_id] == 1;
+  bool forbid(Tissue& tissue, const Flip& flip) const {
+    return (extinction && flip.old_id > 0 && tissue.volumes[flip.old_id] == 1) ||
+           !tissue.has_shape(flip.new_id, flip.site);
   }
 };
 

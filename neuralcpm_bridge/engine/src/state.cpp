@@ -53,26 +53,30 @@ State::State(std::shared_ptr<const Model> model, const Lattice& lattice, std::ve
   offset_ = model_->scalar("symbolic.offset", 0.0);
   neural_weight_ = model_->scalar("neural.weight", 1.0);
   terms_ = make_terms(*model_, tissue_);
-  if (model_->neural && model_->neural->is_graph()) tissue_.look_at(model_->neural->order);
+  if (model_->neural && model_->neural->is_graph()) {
+    tissue_.look_at(model_->neural->order);
+    tissue_.look_at_shapes();
+  }
   adopt(std::move(ids), std::move(types));
   if (model_->neural && options_.part != Part::Symbolic) neural();
 }
 
 void State::adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types) {
-  const auto exchange = [&] {
-    tissue_.ids.swap(ids);
-    tissue_.types.swap(types);
-  };
-  exchange();
-  try {
-    admit();
-  } catch (...) {
-    exchange();
-    throw;
-  }
+  std::optional<CellMoments> moments = measured(ids, int(types.size()));
+  tissue_.ids = std::move(ids);
+  tissue_.types = std::move(types);
+  tissue_.moments = std::move(moments);
   for (std::vector<double>& values : tissue_.properties) values.clear();
   fill_properties();
   rebuild_caches();
+}
+
+std::optional<CellMoments> State::measured(const std::vector<std::int32_t>& ids, int cells) const {
+  if (!tissue_.moments) return std::nullopt;
+  CellMoments found;
+  found.rebuild(tissue_.lattice, ids, cells);
+  found.check_spans(tissue_.lattice);
+  return found;
 }
 
 void State::reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types) {
@@ -81,13 +85,8 @@ void State::reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types
 }
 
 void State::rebuild() {
-  admit();
+  tissue_.moments = measured(tissue_.ids, tissue_.cells());
   rebuild_caches();
-}
-
-void State::admit() const {
-  for (const auto& term : terms_) term->admit(tissue_);
-  if (neural_) neural_->admit(tissue_);
 }
 
 // Cells that have none get the mean of the training data.
@@ -108,7 +107,6 @@ void State::rebuild_caches() {
 NeuralTerm& State::neural() {
   if (!neural_) {
     std::unique_ptr<NeuralTerm> made = make_neural_term(*model_, tissue_);
-    made->admit(tissue_);
     made->rebuild(tissue_);
     neural_ = std::move(made);
   }
@@ -148,6 +146,7 @@ Energy State::delta_parts(int site, std::int32_t new_id) {
   check_flip(site, new_id);
   Energy change;
   if (tissue_.ids[site] == new_id) return change;
+  tissue_.has_shape(new_id, site);  // seen the right way round, whatever the rules say
   change.symbolic = symbolic_delta(Flip(tissue_, site, new_id));
   if (model_->neural) change.neural = neural_weight_ * neural().delta(tissue_, site, new_id);
   return change;
@@ -163,7 +162,7 @@ double State::delta_unchecked(const Flip& flip) {
   return symbolic == std::numeric_limits<double>::infinity() ? symbolic : symbolic + neural_delta_unchecked(flip);
 }
 
-double State::symbolic_delta_unchecked(const Flip& flip) const {
+double State::symbolic_delta_unchecked(const Flip& flip) {
   if (options_.rules.forbid(tissue_, flip)) return std::numeric_limits<double>::infinity();
   return options_.part == Part::Neural ? 0.0 : symbolic_delta(flip);
 }
@@ -187,6 +186,7 @@ void State::commit_unchecked(const Flip& flip) {
 
 void State::move_pixel(const Flip& flip) {
   for (const auto& term : terms_) term->commit(tissue_, flip);
+  if (tissue_.moments) tissue_.moments->commit(tissue_.lattice, tissue_.ids, flip.site, flip.new_id);
   tissue_.ids[flip.site] = flip.new_id;
   --tissue_.volumes[flip.old_id];
   ++tissue_.volumes[flip.new_id];
@@ -231,6 +231,7 @@ void State::set_type(std::int32_t id, int type) {
     tissue_.types.resize(id + 1, -1);
     tissue_.volumes.resize(id + 1, 0);
     fill_properties();
+    if (tissue_.moments) tissue_.moments->grow(id + 1);
     for (const auto& term : terms_) term->grow(id + 1);
   }
   if (tissue_.types[id] == type) return;
@@ -262,6 +263,7 @@ std::vector<double> State::member_deltas(int site, std::int32_t new_id) {
   check_flip(site, new_id);
   std::vector<double> deltas;
   if (!model_->neural) return deltas;
+  tissue_.has_shape(new_id, site);
   if (tissue_.ids[site] == new_id) deltas.assign(model_->neural->members, 0.0);
   else neural().member_deltas(tissue_, site, new_id, deltas);
   for (double& delta : deltas) delta *= neural_weight_;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "model.hpp"
@@ -64,8 +65,8 @@ class State {
 
   // The unchecked core of the Metropolis loop: `flip` belongs to this state and really changes an id.
   double delta_unchecked(const Flip& flip);
-  double symbolic_delta_unchecked(const Flip& flip) const;  // delta is this, rules included, ...
-  double neural_delta_unchecked(const Flip& flip);          // ... plus this; each 0 where it is not selected
+  double symbolic_delta_unchecked(const Flip& flip);  // delta is this, rules included, ...
+  double neural_delta_unchecked(const Flip& flip);    // ... plus this; each 0 where it is not selected
   void commit_unchecked(const Flip& flip);
   void trade_types(std::int32_t a, std::int32_t b);  // two existing cells exchange them
   double selected_energy();
@@ -84,7 +85,8 @@ class State {
 
  private:
   void adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types);
-  void admit() const;  // throws Error for ids and types that a term cannot measure; caches may be those of others
+  // Of cells as they lie on the lattice, where a term looks at them; throws Error for a cell without a shape.
+  std::optional<CellMoments> measured(const std::vector<std::int32_t>& ids, int cells) const;
   void rebuild_caches();
   void check_flip(int site, std::int32_t new_id) const;
   double symbolic_delta(const Flip& flip) const;

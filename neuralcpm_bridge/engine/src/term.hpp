@@ -20,7 +20,6 @@ class Term {
   virtual double energy(const Tissue& tissue) const = 0;
   virtual double delta(const Tissue& tissue, const Flip& flip) const = 0;
 
-  virtual void admit(const Tissue&) const {}                     // throws Error for a state it cannot measure
   virtual void rebuild(const Tissue&) {}                         // caches from scratch
   virtual void grow(int /*cells*/) {}                            // there are more ids now
   virtual void commit(const Tissue& /*before*/, const Flip&) {}  // called before the tissue changes

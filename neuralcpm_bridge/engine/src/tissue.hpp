@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lattice.hpp"
+#include "moments.hpp"
 
 namespace ncpm {
 
@@ -19,6 +21,7 @@ struct Tissue {
   std::vector<std::int64_t> volumes;
   std::vector<Neighbourhood> neighbourhoods;    // those that terms look at, each order once
   std::vector<std::vector<double>> properties;  // named ones that the model reads, each with an entry per id
+  std::optional<CellMoments> moments;           // followed where a term looks at shapes
 
   int sites() const { return static_cast<int>(ids.size()); }
   int cells() const { return static_cast<int>(types.size()); }  // number of ids, medium included
@@ -28,6 +31,10 @@ struct Tissue {
   // The number of a neighbourhood in `neighbourhoods`, which it joins if it is new there.
   int look_at(int order);
   int number_of(int order) const;  // of one that has joined, else -1
+  void look_at_shapes() { moments.emplace(); }
+
+  // Whether shapes are of no interest, or that of a cell is still defined when it gets a site.
+  bool has_shape(std::int32_t id, int site) { return !moments || id == 0 || moments->fits(lattice, ids, id, site); }
 };
 
 inline constexpr int kMostNeighbourhoods = 4;  // that the terms of one model look at

@@ -41,12 +41,6 @@ GraphTerm::GraphTerm(const Model& model, const Tissue& tissue)
       pair_weight_(float(tissue.neighbourhoods[neighbourhood_].pair_weight())),
       totals_(weights_.members, 0) {}
 
-void GraphTerm::admit(const Tissue& tissue) const {
-  CellMoments found;
-  found.rebuild(tissue);
-  found.check_spans(tissue);
-}
-
 double GraphTerm::energy() const { return mean(totals_); }
 
 double GraphTerm::delta(const Tissue& tissue, int site, std::int32_t new_id) {
@@ -104,7 +98,7 @@ void GraphTerm::change_cell(const Tissue& tissue, std::int32_t id, std::int32_t 
   change.id = id;
   const Cell& now = cells_[id];
   Cell& then = change.after;
-  const Moments moments = moments_.changed(tissue, id, p.site, sign);
+  const Moments moments = tissue.moments->changed(tissue.lattice, id, p.site, sign);
   then.edges.clear();
   if (moments.n == 0) {
     then.shape = {};
@@ -113,7 +107,7 @@ void GraphTerm::change_cell(const Tissue& tissue, std::int32_t id, std::int32_t 
   }
   then.pairs = now.pairs + sign * (total - 2 * (sign < 0 ? like_old : like_new));
   then.medium_pairs = now.medium_pairs;
-  then.shape = Shape(tissue.lattice.geometry, moments, moments_.reference(id, p.site));
+  then.shape = Shape(tissue.lattice.geometry, moments, tissue.moments->reference(id, p.site));
   then.norm = norm_of(then.pairs);
   then.edges.assign(now.edges.begin(), now.edges.end());
   const auto shift = [&](std::int32_t to, std::int32_t by) {
@@ -282,7 +276,6 @@ void GraphTerm::commit(const Tissue& before, int site, std::int32_t new_id) {
   Proposal& p = proposal_;
   if (!p.valid || p.site != site || p.new_id != new_id || p.old_id != before.ids[site]) propose(before, site, new_id);
   p.valid = false;
-  moments_.commit(before, site, new_id);
   for (const Share& share : p.medium) cells_[share.id].medium_pairs += share.pairs;
   for (int i = 0; i < p.count; ++i) {
     Change& change = p.changes[i];
@@ -336,7 +329,6 @@ void GraphTerm::rebuild(const Tissue& tissue) {
   std::fill(energies_.begin(), energies_.end(), 0);
   std::fill(totals_.begin(), totals_.end(), 0);
   touched_.clear();
-  moments_.rebuild(tissue);
   std::int32_t ids[kMostNeighbours];
   for (int site = 0; site < tissue.sites(); ++site) {
     const std::int32_t id = tissue.ids[site];
@@ -366,7 +358,6 @@ void GraphTerm::follow(const Tissue& before, int site, std::int32_t new_id) {
   }
   touched_.push_back(old_id);
   touched_.push_back(new_id);
-  moments_.commit(before, site, new_id);
 }
 
 void GraphTerm::changed(const Tissue& after, const std::vector<int>&, const std::vector<std::int32_t>& cells) {
@@ -374,7 +365,6 @@ void GraphTerm::changed(const Tissue& after, const std::vector<int>&, const std:
   proposal_.count = 0;
   if (std::size_t(after.cells()) > cells_.size()) {
     cells_.resize(after.cells());
-    moments_.grow(after.cells());
     grow(after.cells());
   }
   touched_.insert(touched_.end(), cells.begin(), cells.end());
@@ -397,8 +387,8 @@ void GraphTerm::recompute(const Tissue& tissue, const std::vector<std::int32_t>&
   };
   for (const std::int32_t id : cells) {
     Cell& cell = cells_[id];
-    const Moments& moments = moments_.of(id);
-    cell.shape = moments.n ? Shape(tissue.lattice.geometry, moments, moments_.reference(id, 0)) : Shape();
+    const Moments& moments = tissue.moments->of(id);
+    cell.shape = moments.n ? Shape(tissue.lattice.geometry, moments, tissue.moments->reference(id, 0)) : Shape();
     cell.norm = norm_of(cell.pairs);
     if (cell.alive()) add(id);
     else set_energies(id, std::vector<std::int64_t>(members, 0).data());

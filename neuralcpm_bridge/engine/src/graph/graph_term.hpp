@@ -19,7 +19,6 @@ class GraphTerm final : public NeuralTerm {
  public:
   GraphTerm(const Model& model, const Tissue& tissue);
 
-  void admit(const Tissue& tissue) const override;
   void rebuild(const Tissue& tissue) override;
   double energy() const override;
   double delta(const Tissue& tissue, int site, std::int32_t new_id) override;
@@ -140,7 +139,6 @@ class GraphTerm final : public NeuralTerm {
   const int neighbourhood_;
   const float pair_weight_;
 
-  CellMoments moments_;
   std::vector<Cell> cells_;
   std::vector<Mark> marks_;
   std::vector<float> rows_;             // [id][round][projected]

@@ -1,5 +1,4 @@
 #include "error.hpp"
-#include "moments.hpp"
 #include "term.hpp"
 
 namespace ncpm {
@@ -10,21 +9,12 @@ namespace {
 class LengthTerm final : public Term {
  public:
   LengthTerm(const Model& model, Tissue& tissue) : constraint_(model, "length"), geometry_(tissue.lattice.geometry) {
+    tissue.look_at_shapes();
     if (model.has("symbolic.length.minor_target")) minor_target_ = model.weight("symbolic.length.minor_target").doubles;
   }
 
-  void admit(const Tissue& tissue) const override {
-    CellMoments found;
-    found.rebuild(tissue);
-    found.check_spans(tissue);
-  }
-
-  void rebuild(const Tissue& tissue) override { moments_.rebuild(tissue); }
-  void grow(int cells) override { moments_.grow(cells); }
-  void commit(const Tissue& before, const Flip& flip) override { moments_.commit(before, flip.site, flip.new_id); }
-
   double energy(const Tissue& tissue) const override {
-    return over_cells(tissue, [&](int id) { return at(tissue.types[id], moments_.of(id)); });
+    return over_cells(tissue, [&](int id) { return at(tissue.types[id], tissue.moments->of(id)); });
   }
 
   double delta(const Tissue& tissue, const Flip& flip) const override {
@@ -35,7 +25,8 @@ class LengthTerm final : public Term {
   double change(const Tissue& tissue, std::int32_t id, int site, int sign) const {
     if (id == 0) return 0.0;
     const int type = tissue.types[id];
-    return at(type, moments_.changed(tissue, id, site, sign)) - at(type, moments_.of(id));
+    const CellMoments& moments = *tissue.moments;
+    return at(type, moments.changed(tissue.lattice, id, site, sign)) - at(type, moments.of(id));
   }
 
   double at(int type, const Moments& moments) const {
@@ -51,7 +42,6 @@ class LengthTerm final : public Term {
   Constraint constraint_;
   std::vector<double> minor_target_;  // empty: the shortest axis is free
   Geometry geometry_;
-  CellMoments moments_;
 };
 
 void check(const Model& model, Checklist& list) {
