@@ -422,22 +422,6 @@ def test_a_bounded_push_stays_small() -> None:
     assert seen[1e-3][-1] < 0.5 * seen[1e3][-1]
 
 
-def test_a_chain_that_cannot_be_measured_begins_anew() -> None:
-    data = tiny_data()
-    trainer = Trainer(graph_config(), data)
-    chains = trainer.chains
-    draw = (data.ids[:4].astype(np.int32), data.types[:4].astype(np.int32))
-    rng = np.random.default_rng(0)
-    chains.advance(trainer.hamiltonian, trainer.sampler, *draw, rng)
-    lost = int(np.flatnonzero(chains.group == 1)[0])
-    chains.ids[lost, 3, :] = 1  # round the whole ring
-    chains.advance(trainer.hamiltonian, trainer.sampler, *draw, rng)
-    state = CellState(chains.ids[lost], chains.types[lost], data.lattice)
-    model_state = State(model_of(trainer.hamiltonian), state.ids, state.types)
-    assert np.isfinite(model_state.energy()).all()
-    assert not (state.ids[3] == 1).all()
-
-
 def test_data_whose_cells_have_no_shape_are_refused() -> None:
     data = tiny_data()
     data.ids[2, 3, :14] = 1
