@@ -31,9 +31,9 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     from training.hamiltonians import make_preset
 
     folder = tmp_path_factory.mktemp("models")
-    presets = ("mnist-cellsort", "mnist-external", "mnist-nh", "mnist-nh-cnn", "mnist-cnn", "local8-closure")
+    presets = ("mnist-cellsort", "mnist-external", "mnist-nh", "mnist-nh-cnn", "mnist-cnn")
     paths = {}
-    for name in presets:
+    for name in (*presets, "local8-closure", "graph1-closure"):
         torch.manual_seed(7)
         hamiltonian = make_preset(
             name, cells=9 if name == "mnist-cnn" else None, lattice=LatticeEntry.of(shape=(36, 40))

@@ -74,8 +74,9 @@ def reason_not_to_run(command: str) -> str:
 
 
 @pytest.fixture
-def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What a reader has: a model file, the authors' weights, a data set, label images, models of both hosts."""
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: dict[str, Path]) -> Path:
+    """What a reader has: model files, the authors' weights, a data set, label images, models of both hosts."""
+    shutil.copy(models["graph1-closure"], tmp_path / "graph.onnx")
     shutil.copy(resolve_model("pretrained:elongated-cells"), tmp_path / "model.onnx")
     shutil.copy(REFERENCE / "exp1_nch.eqx", tmp_path / "weights.eqx")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

@@ -18,7 +18,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.pictures.charts import nice_ticks
 from neuralcpm_bridge.pictures.drawing import INK, MEDIUM, PAPER, printable, shortened, text_width
-from neuralcpm_bridge.pictures.planes import hexagon_extent
+from neuralcpm_bridge.pictures.planes import Paint, hexagon_extent
 from neuralcpm_bridge.pictures.solids import outside
 from neuralcpm_bridge.state import CellState
 
@@ -123,7 +123,7 @@ def close_to(pixels: np.ndarray, colour: tuple[int, int, int], least: float = 0.
 
 
 def test_a_solid_shows_what_is_in_front_and_its_middle_slices(solid: CellState) -> None:
-    view = np.asarray(outside(solid, 200))
+    view = np.asarray(outside(solid, 200, Paint.by_type(solid.types)))
     assert close_to(view, pictures.type_colour(2)).mean() > 0.1
     assert close_to(view, pictures.type_colour(1)).mean() < 0.02, "what lies behind is hidden"
     picture = np.asarray(pictures.tile(solid, 400))
@@ -134,7 +134,7 @@ def test_a_solid_shows_what_is_in_front_and_its_middle_slices(solid: CellState) 
 
 
 def test_the_lit_side_is_brighter(solid: CellState) -> None:
-    view = np.asarray(outside(solid, 300)).astype(float)
+    view = np.asarray(outside(solid, 300, Paint.by_type(solid.types))).astype(float)
     seen = close_to(view, pictures.type_colour(2))
     brightness = view.sum(axis=2)
     rows = np.flatnonzero(seen.any(axis=1))
@@ -145,7 +145,7 @@ def test_the_lit_side_is_brighter(solid: CellState) -> None:
 def test_no_pixel_of_a_solid_is_left_out(solid: CellState) -> None:
     full = CellState(np.ones_like(solid.ids), [0, 1])
     for side in (40, 130, 300):
-        view = np.asarray(outside(full, side))
+        view = np.asarray(outside(full, side, Paint.by_type(full.types)))
         medium = np.abs(view.astype(int) - MEDIUM).sum(axis=2) < 3
         for line in (view.shape[0] // 2, view.shape[0] // 3):
             inside = np.flatnonzero(~medium[line])

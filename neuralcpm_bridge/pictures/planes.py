@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..lattice import Lattice
-from ..state import CellState, looked_up
+from ..state import CellState
 from .drawing import INK, PAPER, type_colour
 
 LINE = 0.35
@@ -22,26 +24,42 @@ TIP = 1 / np.sqrt(3)
 """Of a hexagonal lattice: the distance of rows, and of a hexagon's tip from its middle."""
 
 
-def colour_table(types: NDArray[np.int32]) -> NDArray[np.uint8]:
-    """Colours of the types that occur, `[T, 3]`."""
-    return np.array([type_colour(number) for number in range(int(types.max()) + 1)], dtype=np.uint8)
+Colours = NDArray[np.uint8]
+"""`[…, 3]`."""
 
 
-def square_image(ids: NDArray[np.int32], types: NDArray[np.int32], scale: int) -> NDArray[np.uint8]:
-    """RGB picture of ids `[H, W]`, `[H * scale, W * scale, 3]`: cells in their type's colour, borders dark."""
+@dataclass(frozen=True)
+class Paint:
+    """What cells and the lines between them are painted with."""
+
+    cells: Colours
+    """By id, `[C, 3]`, the medium first."""
+    lines: Callable[[NDArray[np.int32], NDArray[np.int32]], Colours] | None = None
+    """Colours `[n, 3]` of lines between ids `[n]` and `[n]`; ink, where there is none."""
+    line: float = LINE
+
+    @classmethod
+    def by_type(cls, types: NDArray[np.int32]) -> Paint:
+        """Cells in the colour of their type, borders dark."""
+        table = np.array([type_colour(number) for number in range(int(types.max()) + 1)], dtype=np.uint8)
+        return cls(table[types])
+
+
+def square_image(ids: NDArray[np.int32], paint: Paint, scale: int) -> Colours:
+    """RGB picture of ids `[H, W]`, `[H * scale, W * scale, 3]`."""
     large = ids.repeat(scale, axis=0).repeat(scale, axis=1)
-    picture = colour_table(types)[looked_up(types, ids)].repeat(scale, axis=0).repeat(scale, axis=1)
-    picture[borders(large, max(1, round(LINE * scale)))] = INK
+    picture = paint.cells[ids].repeat(scale, axis=0).repeat(scale, axis=1)
+    draw_borders(picture, large, max(1, round(paint.line * scale)), paint)
     return picture
 
 
-def hexagon_image(state: CellState, scale: float) -> NDArray[np.uint8]:
+def hexagon_image(state: CellState, paint: Paint, scale: float) -> Colours:
     """RGB picture of a hexagonal state, `scale` pixels per unit of space, paper around it."""
     sites = _sites(state.lattice, scale)
     inside = sites != NOWHERE
     ids = np.where(inside, state.ids.ravel()[sites], NOWHERE)
-    picture = np.where(inside[..., None], colour_table(state.types)[state.types[ids]], np.array(PAPER, dtype=np.uint8))
-    picture[borders(ids, max(1, round(LINE * scale)))] = INK
+    picture = np.where(inside[..., None], paint.cells[ids], np.array(PAPER, dtype=np.uint8))
+    draw_borders(picture, ids, max(1, round(paint.line * scale)), paint)
     return picture
 
 
@@ -52,18 +70,18 @@ def hexagon_extent(lattice: Lattice) -> tuple[float, float]:
     return (height - 1) * ROW + 2 * TIP, width + (0 if lattice.periodic[1] else pushed)
 
 
-def borders(ids: NDArray[np.int32], thickness: int) -> NDArray[np.bool_]:
-    """Pixels of the lines between areas of different ids; there is none towards what lies beyond the lattice."""
+def draw_borders(picture: Colours, ids: NDArray[np.int32], thickness: int, paint: Paint) -> None:
+    """Lines between areas of different ids; there is none towards what lies beyond the lattice."""
     before = thickness // 2  # pixels of the line above (left of) the border; the rest lies below (right of) it
-    line = np.zeros(ids.shape, dtype=bool)
     for axis in (0, 1):
         here, there = np.split(ids, [-1], axis)[0], np.split(ids, [1], axis)[1]
-        places = list(np.nonzero((here != there) & (here != NOWHERE) & (there != NOWHERE)))
+        found = (here != there) & (here != NOWHERE) & (there != NOWHERE)
+        colours = INK if paint.lines is None else paint.lines(here[found], there[found])
+        places = list(np.nonzero(found))
         first = places[axis] + 1
         for shift in range(-before, thickness - before):
             places[axis] = np.clip(first + shift, 0, ids.shape[axis] - 1)
-            line[tuple(places)] = True
-    return line
+            picture[tuple(places)] = colours
 
 
 @lru_cache(maxsize=4)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
 from ..state import CellState
-from .drawing import FAINT, INK, MEDIUM, PAPER, text_width, write
-from .planes import borders, colour_table, square_image
+from .drawing import FAINT, MEDIUM, PAPER, text_width, write
+from .planes import LINE, Paint, draw_borders, square_image
 
 GAP = 6
 LABEL = 10
@@ -42,7 +42,7 @@ EYE = np.sin(ELEVATION) * np.array([1, 0, 0]) + np.cos(ELEVATION) * _toward
 LIGHT = (EYE + 0.9 * UP - 0.7 * RIGHT) / np.linalg.norm(EYE + 0.9 * UP - 0.7 * RIGHT)
 
 
-def solid_image(state: CellState, side: int) -> Image.Image:
+def solid_image(state: CellState, side: int, paint: Paint) -> Image.Image:
     """Four panels, the larger side of the whole `side` pixels.
 
     Above: from outside, and the middle plane (x to the right, y down). Below: the middle column of planes (y to the
@@ -52,12 +52,12 @@ def solid_image(state: CellState, side: int) -> Image.Image:
     unit = (side - GAP) / max(max(height, width) + width, max(height, width) + depth)
     panel = max(1, round(unit * max(height, width)))
     z, y, x = (size // 2 for size in state.shape)
-    above = _resized(square_image(state.ids[z], state.types, _whole(unit)), unit * width, unit * height)
-    forward = _resized(square_image(state.ids[::-1, :, x], state.types, _whole(unit)), unit * height, unit * depth)
-    across = _resized(square_image(state.ids[::-1, y], state.types, _whole(unit)), unit * width, unit * depth)
+    above = _resized(square_image(state.ids[z], paint, _whole(unit)), unit * width, unit * height)
+    forward = _resized(square_image(state.ids[::-1, :, x], paint, _whole(unit)), unit * height, unit * depth)
+    across = _resized(square_image(state.ids[::-1, y], paint, _whole(unit)), unit * width, unit * depth)
     size = (panel + GAP + above.width, panel + GAP + across.height)
     sheet = Image.new("RGB", size, PAPER)
-    sheet.paste(outside(state, panel), (0, 0))
+    sheet.paste(outside(state, panel, paint), (0, 0))
     places = ((panel + GAP, 0), (0, panel + GAP), (panel + GAP, panel + GAP))
     for image, place, label in zip((above, forward, across), places, (f"z = {z}", f"x = {x}", f"y = {y}"), strict=True):
         sheet.paste(image, place)
@@ -65,17 +65,17 @@ def solid_image(state: CellState, side: int) -> Image.Image:
     return sheet
 
 
-def outside(state: CellState, side: int) -> Image.Image:
+def outside(state: CellState, side: int, paint: Paint) -> Image.Image:
     """The tissue from above and in front, in an orthographic square of `side` pixels, the lattice's box behind it."""
     corners = np.array([[z, y, x] for z in (0, 1) for y in (0, 1) for x in (0, 1)]) * state.shape - 0.5
     camera = _camera(corners, side * SHARP)
     ids, shade = _seen(state, camera)
     light = np.where(ids > 0, shade, 1)[..., None]
-    colours = np.where(ids[..., None] > 0, colour_table(state.types)[state.types[ids]], np.array(MEDIUM)) * light
+    colours = np.where(ids[..., None] > 0, paint.cells[ids], np.array(MEDIUM)) * light
     picture = Image.fromarray(np.clip(np.round(colours), 0, 255).astype(np.uint8))
     _draw_box(picture, corners, camera, ids > 0)
     pixels = np.array(picture)
-    pixels[borders(ids, max(1, round(OUTLINE * SHARP)))] = INK
+    draw_borders(pixels, ids, max(1, round(OUTLINE * SHARP * paint.line / LINE)), paint)
     return Image.fromarray(pixels).resize((side, side), Image.Resampling.LANCZOS)
 
 

@@ -14,7 +14,7 @@ from ..errors import UserError
 from ..files import writing
 from ..state import CellState
 from .drawing import FAINT, INK, PAPER, RULE, shortened, text_width, to_image, type_colour, write
-from .planes import hexagon_extent, hexagon_image, square_image
+from .planes import Paint, hexagon_extent, hexagon_image, square_image
 from .solids import solid_image
 
 GAP = 14
@@ -32,26 +32,28 @@ PANELS = 1.5
 
 def state_image(state: CellState, scale: int = 4) -> NDArray[np.uint8]:
     """RGB picture of a state `[h, w, 3]`, `scale` pixels per site: cells in their type's colour, borders dark."""
+    paint = Paint.by_type(state.types)
     if state.lattice.dimension == 3:
-        return np.array(solid_image(state, scale * 2 * max(state.shape)))
+        return np.array(solid_image(state, scale * 2 * max(state.shape), paint))
     if state.lattice.geometry.name == "hexagonal":
-        return hexagon_image(state, scale)
-    return square_image(state.ids, state.types, scale)
+        return hexagon_image(state, paint, scale)
+    return square_image(state.ids, paint, scale)
 
 
-def tile(state: CellState, side: int) -> Image.Image:
-    """A state whose longer side has `side` pixels.
+def tile(state: CellState, side: int, paint: Paint | None = None) -> Image.Image:
+    """A state whose longer side has `side` pixels, by default in the colours of types.
 
     Where that is no whole number of pixels per site, and for hexagons, it is drawn larger and averaged down.
     """
+    paint = paint or Paint.by_type(state.types)
     if state.lattice.dimension == 3:
-        return solid_image(state, side)
+        return solid_image(state, side, paint)
     if state.lattice.geometry.name == "hexagonal":
-        image = to_image(hexagon_image(state, 3 * side / max(hexagon_extent(state.lattice))))
+        image = to_image(hexagon_image(state, paint, 3 * side / max(hexagon_extent(state.lattice))))
     elif side % max(state.shape) == 0:
-        return to_image(square_image(state.ids, state.types, side // max(state.shape)))
+        return to_image(square_image(state.ids, paint, side // max(state.shape)))
     else:
-        image = to_image(square_image(state.ids, state.types, max(1, -(-2 * side // max(state.shape)))))
+        image = to_image(square_image(state.ids, paint, max(1, -(-2 * side // max(state.shape)))))
     ratio = side / max(image.size)
     size = (max(1, round(image.width * ratio)), max(1, round(image.height * ratio)))
     return image.resize(size, Image.Resampling.LANCZOS)
@@ -83,7 +85,7 @@ def contact_sheet(
     draw = ImageDraw.Draw(sheet)
     if title:
         write(draw, (GAP, GAP), shortened(title, TITLE, width - 2 * GAP), INK, TITLE)
-    _draw_key(draw, key, GAP, top - CAPTION - GAP, width)
+    draw_key(draw, key, GAP, top - CAPTION - GAP, width)
     for number, image in enumerate(tiles):
         left = GAP + number % columns * (cell_width + GAP)
         upper = top + number // columns * (cell_height + below + GAP)
@@ -155,7 +157,8 @@ def _key(states: Sequence[CellState], type_names: Sequence[str]) -> list[tuple[i
     return [(number, type_names[number]) for number in present if number < len(type_names)]
 
 
-def _draw_key(draw: Any, key: list[tuple[int, str]], left: int, top: int, width: int) -> None:
+def draw_key(draw: Any, key: list[tuple[int, str]], left: int, top: int, width: int) -> None:
+    """Types with their colours and names, in one line from `left` to `width` at most."""
     for number, name in key:
         if left + CAPTION + 6 + text_width(name, CAPTION) > width:
             return  # a sheet of one small state has no room for many types

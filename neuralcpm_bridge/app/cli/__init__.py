@@ -12,7 +12,7 @@ import typer
 
 from neuralcpm_bridge.errors import UserError
 
-from . import bench, cc3d, data, demo, distill, doctor, model, models, morpheus, report, simulate, train
+from . import bench, cc3d, data, demo, distill, doctor, explain, model, models, morpheus, report, simulate, train
 from .group import VerbGroup
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
@@ -39,6 +39,7 @@ app.command()(train.export)
 app.command()(train.evaluate)
 app.command()(train.reproduce)
 app.command()(simulate.simulate)
+app.command()(explain.explain)
 app.command()(distill.distill)
 app.command()(report.report)
 app.command()(bench.bench)

@@ -1,0 +1,10 @@
+"""What did a cell graph learn? Energies of cells and contacts, response curves, sentences. NumPy only."""
+
+from __future__ import annotations
+
+from .energies import Energies, energy_picture
+from .explanation import Explanation, explain
+from .responses import Response
+from .sentences import sentence
+
+__all__ = ["Energies", "Explanation", "Response", "energy_picture", "explain", "sentence"]
