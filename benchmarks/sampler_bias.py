@@ -25,16 +25,15 @@ def model() -> Hamiltonian:
 
 
 def counts_of(sampler: Sampler, hamiltonian: Hamiltonian, world: Enumeration, sweeps: float) -> np.ndarray:
-    ids = world.ids(np.random.default_rng(0).integers(len(world.states), size=CHAINS))
-    types = np.repeat(world.types[None], CHAINS, axis=0)
+    chains = world.snapshots(np.random.default_rng(0).integers(len(world.states), size=CHAINS))
     counts, advance = np.zeros(len(world.states), dtype=np.int64), sampler.on(hamiltonian)
     for number in range(-2, ROUNDS):
-        ids, _ = advance(ids, types, sweeps, seed=number + 2)
-        known = world.index(ids)  # parallel flips may wipe out a cell: such a state is not among them
+        chains, _ = advance(chains, sweeps, seed=number + 2)
+        known = world.index(chains.ids)  # parallel flips may wipe out a cell: such a state is not among them
         if number >= 0:
             counts += np.bincount(known[known >= 0], minlength=len(counts))
         gone = np.flatnonzero(known < 0)
-        ids[gone] = world.ids(np.zeros(1, dtype=int))[0]
+        chains.ids[gone] = world.ids(np.zeros(1, dtype=int))[0]
     return counts
 
 

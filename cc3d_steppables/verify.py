@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -239,16 +239,15 @@ class Replay:
 
     def _exact_energies(self, states: list[NDArray[np.int32]], start: CellState) -> NDArray[np.float64]:
         """Exact energies of many states with the cells of `start`, `[n, 2]`."""
-        lattice, types = start.lattice, start.types.astype(np.int64)
+        lattice, types, properties = start.lattice, start.types.astype(np.int64), start.property_table()
         if lattice.layout == "rows":
             states, lattice = on_axes(states, lattice, self.artifact.metadata.orders.values())
         if self._truth is None:
-            self._truth = self._open_truth(self.artifact, CellState(states[0], start.types, lattice))
+            self._truth = self._open_truth(self.artifact, replace(start, ids=states[0], lattice=lattice))
         ids = np.stack(states).astype(np.int64)
         batch = max(1, BATCH_SITES // (ids[0].size * types.size))
         parts = [
-            self._truth.energies(ids[first : first + batch], np.repeat(types[None], len(ids[first : first + batch]), 0))
-            for first in range(0, len(ids), batch)
+            self._truth.energies(ids[first : first + batch], types, properties) for first in range(0, len(ids), batch)
         ]
         return np.concatenate(parts)
 

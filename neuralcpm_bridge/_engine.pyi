@@ -37,6 +37,10 @@ class Model:
     @property
     def type_names(self) -> list[str]: ...
     @property
+    def properties(self) -> list[str]:
+        """Named ones of cells that it reads."""
+
+    @property
     def geometry(self) -> str: ...
     @property
     def boundary(self) -> list[str]: ...
@@ -65,10 +69,14 @@ class State:
         forbid_extinction: bool = False,
         layout: _Layout = "axes",
         boundary: Sequence[str] = ...,
+        properties: NDArray[np.float64] | None = None,
     ) -> None:
-        """ids `[H, W]` or `[D, H, W]`; boundary: a word per axis, none: the model's."""
+        """ids `[H, W]` or `[D, H, W]`; boundary: a word per axis, none: the model's; properties `[C, P]` of cells,
+        none: the training data's means."""
 
-    def reset(self, ids: NDArray[np.int32], types: NDArray[np.int32]) -> None: ...
+    def reset(
+        self, ids: NDArray[np.int32], types: NDArray[np.int32], properties: NDArray[np.float64] | None = None
+    ) -> None: ...
     def rebuild(self) -> None:
         """Compute every cache from scratch."""
 
@@ -90,6 +98,10 @@ class State:
         """A new id appears without pixels; type −1 removes one without pixels."""
 
     def set_property(self, cell: int, number: int, value: float) -> None: ...
+    @property
+    def properties(self) -> NDArray[np.float64]:
+        """`[C, P]`: the named properties that the model reads."""
+
     def member_energies(self) -> list[float]: ...
     def member_deltas(self, site: int, new_id: int) -> list[float]: ...
     @property
@@ -183,6 +195,9 @@ class Mirror:
         host_ids: NDArray[np.int64],
     ) -> bool:
         """All cells there are now, and pixels written outside of the Metropolis algorithm; False: load again."""
+
+    def set_properties(self, cells: NDArray[np.int64], values: NDArray[np.float64]) -> None:
+        """`[n, P]`: the properties that the model reads, of the host's cells."""
 
     def delta(self, site: int, host_id: int) -> float: ...
     def commit(self, site: int, host_id: int) -> None: ...

@@ -24,7 +24,7 @@ from pydantic import (
 from .errors import UserError, engine_speaking
 from .lattice import Boundary, Geometry, GeometryName, Lattice, boundaries, geometry_named, size_text
 from .pretrained import resolve_model
-from .state import CellState
+from .state import CellState, is_property_name
 from .terms import TERMS
 from .upgrade import upgraded
 
@@ -99,6 +99,8 @@ class NeuralSpec(_Strict):
 
     @model_validator(mode="after")
     def _has_its_own_sizes(self) -> NeuralSpec:
+        if len(set(self.properties)) != len(self.properties) or not all(map(is_property_name, self.properties)):
+            raise ValueError(f"properties {', '.join(self.properties)} are not different names of letters and digits")
         foreign = self.model_fields_set & self._foreign
         if foreign:
             raise ValueError(f"a network of the kind {self.kind} has no {sorted(foreign)[0]}")
@@ -156,6 +158,8 @@ class Example(_Strict):
     shape: tuple[int, ...]
     runs: list[tuple[int, int]]
     types: list[int]
+    properties: dict[str, list[float]] = Field(default_factory=dict)
+    """Named ones of cells that the model reads, one value per id."""
     energy: float
     symbolic: float
     neural: float
@@ -173,7 +177,10 @@ class Example(_Strict):
         if lengths.min(initial=1) < 1 or lengths.sum() != np.prod(self.shape):
             raise UserError("An example state of the model file does not fill its lattice: export the model again.")
         return CellState(
-            np.repeat(ids, lengths).reshape(self.shape), np.array(self.types), lattice.with_shape(self.shape)
+            np.repeat(ids, lengths).reshape(self.shape),
+            np.array(self.types),
+            lattice.with_shape(self.shape),
+            {name: np.array(values) for name, values in self.properties.items()},
         )
 
 
@@ -217,6 +224,11 @@ class Metadata(_Strict):
         return self.lattice.boundary
 
     @property
+    def properties(self) -> tuple[str, ...]:
+        """Named properties of cells that the model reads besides their types."""
+        return self.neural.properties if self.neural is not None else ()
+
+    @property
     def orders(self) -> dict[str, int]:
         """Neighbour order of every term that has one; all around a site where the model does not say."""
         terms = self.symbolic.terms if self.symbolic is not None else {}
@@ -256,6 +268,22 @@ class Artifact:
         return self.model.covered
 
     @property
+    def property_means(self) -> dict[str, float]:
+        """Of the named properties that it reads, over the training data: what a cell has until it is given one."""
+        names = self.metadata.properties
+        values = self.weights["neural.cell_mean"][-len(names) :] if names else ()
+        return {name: float(value) for name, value in zip(names, values, strict=True)}
+
+    @property
+    def property_ranges(self) -> dict[str, NDArray[np.float64]]:
+        """Smallest and largest value of each in the training data, by cell type, `[T, 2]`."""
+        names, inputs = self.metadata.properties, len(self.metadata.properties)
+        if not names:
+            return {}
+        ends = np.stack([self.weights[f"neural.{end}"][:, -inputs:] for end in ("low", "high")], axis=-1)
+        return {name: ends[:, number].astype(np.float64) for number, name in enumerate(names)}
+
+    @property
     def size_bytes(self) -> int:
         return self.path.stat().st_size
 
@@ -267,7 +295,7 @@ class Artifact:
         return CellState.from_channels(channels, ids)
 
     def place(self, state: CellState) -> CellState:
-        """The state on the model's boundary; refused where this model cannot take it."""
+        """The state on the model's boundary with the properties that it reads; refused where it cannot take it."""
         meta, lattice = self.metadata, state.lattice
         if lattice.geometry.name != meta.lattice.geometry:
             raise UserError(
@@ -297,6 +325,7 @@ class Artifact:
                 f"The state is {size_text(lattice.shape)}, but the model's strides and pools need at least "
                 f"{smallest} sites per side: use a larger lattice."
             )
+        state = state.reading(meta.properties)
         if lattice.boundary == meta.boundary:
             return state
         return replace(state, lattice=lattice.with_boundary(meta.boundary))

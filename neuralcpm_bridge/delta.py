@@ -6,6 +6,7 @@ the training temperature's energy scale (docs/conventions.md); hosts convert.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -62,6 +63,18 @@ class DeltaBackend(Protocol):
     def set_type(self, cell: int, cell_type: int) -> None:
         """Change a cell's type; an id that does not exist yet appears, type −1 removes one without pixels."""
         ...
+
+    def set_property(self, cell: int, name: str, value: float) -> None:
+        """Change one of the named properties that the model reads; a cell that appears has the training data's mean."""
+        ...
+
+
+def property_number(names: Sequence[str], name: str) -> int:
+    """Where a property stands among those that a model reads."""
+    if name not in names:
+        read = f"only {', '.join(names)}" if names else "no properties of cells"
+        raise UserError(f"The property {name!r} was to be set, but the model reads {read}: leave it out.")
+    return list(names).index(name)
 
 
 def open_backend(

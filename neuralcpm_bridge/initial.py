@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -31,7 +32,8 @@ def initial_state(
 ) -> CellState:
     """A layout for a model: its own lattice, number of cells and cell area where nothing else is asked for.
 
-    `lattice` is a shape. Cell types are dealt out evenly and shuffled.
+    `lattice` is a shape. Cell types are dealt out evenly and shuffled, and so are the properties that the model reads,
+    over the range that cells of each type had in training.
     """
     meta = artifact.metadata
     dimension = meta.geometry.dimension
@@ -43,9 +45,24 @@ def initial_state(
     area = typical_area(artifact, place.sites // count)
     random = np.random.default_rng(seed)
     ids = blob(place, count, area, random) if layout == "blob" else scatter(place, count, area, random)
-    types = 1 + np.arange(count) % (len(meta.types) - 1)
-    random.shuffle(types)
-    return artifact.place(CellState(ids, np.concatenate([[0], types]), place))
+    of_cells = 1 + np.arange(count, dtype=np.int32) % (len(meta.types) - 1)
+    random.shuffle(of_cells)
+    types = np.concatenate([np.zeros(1, dtype=np.int32), of_cells])
+    return artifact.place(CellState(ids, types, place, dealt_properties(artifact, types, random)))
+
+
+def dealt_properties(
+    artifact: Artifact, types: NDArray[np.integer], random: np.random.Generator
+) -> dict[str, NDArray[np.float64]]:
+    """Of every cell of `types[C]`, by name: evenly over the range of its type in the training data."""
+    columns = {}
+    for name, ranges in artifact.property_ranges.items():
+        columns[name] = np.zeros(types.size)
+        for cell_type in np.unique(types[1:]):
+            cells = random.permutation(np.flatnonzero(types == cell_type))
+            low, high = ranges[cell_type]
+            columns[name][cells] = np.linspace(low, high, cells.size)
+    return columns
 
 
 def typical_area(artifact: Artifact, room: int) -> int:
@@ -103,7 +120,7 @@ def scattered_like(state: CellState, random: np.random.Generator) -> CellState:
     """
     cells = int((state.types > 0).sum())
     tissue = sites_from_the_middle(state.lattice, max(int(np.count_nonzero(state.ids)), cells))
-    return scattered(state.lattice, state.types, tissue, random)
+    return replace(state, ids=scattered(state.lattice, state.types, tissue, random).ids)
 
 
 def scattered(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -51,14 +51,23 @@ class ChainRules:
     trades: int = 0
     forbid_extinction: bool = True
 
-    def run(self, model: Model, ids: Ids, types: Ids, mcs: int, seed: int) -> tuple[Ids, Moves]:
-        """Later states of chains `ids[n, *shape]`, `types[n, C]`, which stay as they are; each has its own stream."""
+    def run(self, model: Model, starts: Snapshots, mcs: int, seed: int) -> tuple[Snapshots, Moves]:
+        """Later states of chains, whose starts stay as they are; each has its own stream."""
         from ._engine import State, run_chains
 
+        read = starts.reading(model.properties)
+        tables = [np.ascontiguousarray(table) for table in read.properties]
         with engine_speaking():
             states = [
-                State(model, np.ascontiguousarray(own), np.ascontiguousarray(of_cell), "full", self.forbid_extinction)
-                for own, of_cell in zip(ids, types, strict=True)
+                State(
+                    model,
+                    np.ascontiguousarray(own, dtype=np.int32),
+                    np.ascontiguousarray(of_cell, dtype=np.int32),
+                    "full",
+                    self.forbid_extinction,
+                    properties=table,
+                )
+                for own, of_cell, table in zip(read.ids, read.types, tables, strict=True)
             ]
             done = run_chains(
                 states,
@@ -71,8 +80,10 @@ class ChainRules:
                 staged=self.staged,
                 trades=self.trades,
             )
-        later = np.stack([_relabelled(state, of_cell) for state, of_cell in zip(states, types, strict=True)])
-        return later, Moves(sum(one["proposals"] for one in done), sum(one["accepted"] for one in done))
+        rows = zip(states, read.types, tables, strict=True)
+        later = np.stack([_relabelled(state, of_cell, table) for state, of_cell, table in rows])
+        moves = Moves(sum(one["proposals"] for one in done), sum(one["accepted"] for one in done))
+        return replace(starts, ids=later), moves
 
 
 def chain_seeds(seed: int, count: int) -> list[int]:
@@ -80,11 +91,18 @@ def chain_seeds(seed: int, count: int) -> list[int]:
     return [int(word) for word in np.random.SeedSequence(seed).generate_state(count, np.uint64)]
 
 
-def _relabelled(state: State, types: Ids) -> Ids:
-    """The ids of an engine state whose cells traded types, numbered so that every id has its old type again."""
+def _relabelled(state: State, types: Ids, properties: NDArray[np.float64]) -> Ids:
+    """The ids of an engine state whose cells traded places, numbered so that every id has its old type and properties
+    again."""
     number = np.empty(types.size, dtype=np.int32)
-    number[np.argsort(state.types, kind="stable")] = np.argsort(types, kind="stable")
+    number[_by_kind(state.types, state.properties)] = _by_kind(types, properties)
     return number[state.ids]
+
+
+def _by_kind(types: Ids, properties: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Ids sorted by what a model knows of their cells; those of no cell and the medium stand apart from them."""
+    known = np.where(types[:, None] > 0, properties, 0.0)
+    return np.lexsort((*known.T, types))
 
 
 def drawn_evenly(count: int, of: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -136,6 +154,5 @@ def sample_from_mixed(
         chains.advance(steps)
         return Snapshots.from_states(chains.states(), **rest)
     rules = ChainRules(warmth, threads, False, staged, trades, engine.forbids_extinction)
-    begun = Snapshots.from_states(starts)
-    ids, _ = rules.run(engine, begun.ids, begun.types, steps, chain_seed)
-    return Snapshots(ids, begun.types, lattice=begun.lattice, **rest)
+    ended, _ = rules.run(engine, Snapshots.from_states(starts), steps, chain_seed)
+    return replace(ended, **rest)

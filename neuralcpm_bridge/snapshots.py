@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .errors import UserError
 from .files import writing
 from .lattice import Boundary, Lattice, geometry_named, size_text
-from .state import NO_CELL, CellState
+from .state import NO_CELL, CellState, check_properties
 
 if TYPE_CHECKING:
     from .artifact import Artifact
@@ -30,8 +30,9 @@ class Snapshots:
     """`ids[N, H, W]` or `ids[N, D, H, W]`, `types[N, C]` (−1 = no such cell), type names, the lattice of each state and
     where it all came from.
 
-    `arrays` holds what else belongs to each snapshot (for example `mcs` or `labels`), `[N, …]`. Without a lattice two
-    axes are square and three cubic, periodic.
+    `properties[N, C, P]` are named ones of cells, in the order of `property_names`. `arrays` holds what else belongs to
+    each snapshot (for example `mcs` or `labels`), `[N, …]`. Without a lattice two axes are square and three cubic,
+    periodic.
     """
 
     ids: NDArray[np.int32]
@@ -40,6 +41,8 @@ class Snapshots:
     lattice: Lattice = None  # type: ignore[assignment]  # always set behind the constructor
     provenance: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    properties: NDArray[np.float64] = None  # type: ignore[assignment]  # likewise
+    property_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         shape = self.ids.shape[1:]
@@ -50,12 +53,21 @@ class Snapshots:
                 f"The states have {size_text(shape)} sites, but their lattice has {size_text(self.lattice.shape)}: "
                 "give the lattice of these states."
             )
+        if self.properties is None:
+            self.properties = np.zeros((*self.types.shape, 0))
+        if self.properties.shape != (*self.types.shape, len(self.property_names)):
+            raise UserError(
+                f"The properties of cells have shape {self.properties.shape}, but {self.types.shape[0]} states of "
+                f"{self.types.shape[1]} ids with {len(self.property_names)} named properties were expected: give "
+                "[N, C, P] and P names."
+            )
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __getitem__(self, index: int) -> CellState:
-        return CellState(self.ids[index], self.types[index], self.lattice)
+        columns = dict(zip(self.property_names, self.properties[index].T, strict=True))
+        return CellState(self.ids[index], self.types[index], self.lattice, columns)
 
     def __iter__(self) -> Iterator[CellState]:
         return (self[index] for index in range(len(self)))
@@ -72,21 +84,42 @@ class Snapshots:
             self,
             ids=self.ids[index],
             types=self.types[index],
+            properties=self.properties[index],
             arrays={key: values[index] for key, values in self.arrays.items()},
         )
 
+    def reading(self, names: Sequence[str]) -> Snapshots:
+        """With these properties of cells alone, in this order; refused where they lack one of them."""
+        if tuple(names) == self.property_names:
+            return self
+        check_properties(names, self.property_names)
+        order = [self.property_names.index(name) for name in names]
+        properties = np.ascontiguousarray(self.properties[..., order])
+        return replace(self, properties=properties, property_names=tuple(names))
+
     @classmethod
     def from_states(cls, states: Sequence[CellState], **rest: Any) -> Snapshots:
-        """From states of one lattice; shorter type lists are filled up with −1."""
+        """From states of one lattice and with the same properties; shorter type lists are filled up with −1."""
         lattices = {state.lattice for state in states}
         if len(lattices) != 1:
             found = "no states" if not lattices else f"{len(lattices)} different lattices"
             raise UserError(f"A data set needs states of one lattice, but {found} were given: crop them first.")
+        names = tuple(states[0].properties)
+        for number, state in enumerate(states):
+            if set(state.properties) != set(names):
+                found, first = (", ".join(each.properties) or "none" for each in (state, states[0]))
+                raise UserError(
+                    f"State {number} has the properties {found} of cells, but the first one has {first}: give all "
+                    "states the same."
+                )
         ids = max(state.types.size for state in states)
         types = np.full((len(states), ids), NO_CELL, dtype=np.int32)
-        for row, state in zip(types, states, strict=True):
-            row[: state.types.size] = state.types
-        return cls(np.stack([state.ids for state in states]), types, lattice=lattices.pop(), **rest)
+        properties = np.zeros((len(states), ids, len(names)))
+        for number, state in enumerate(states):
+            types[number, : state.types.size] = state.types
+            properties[number, : state.types.size] = state.reading(names).property_table()
+        grids = np.stack([state.ids for state in states])
+        return cls(grids, types, lattice=lattices.pop(), properties=properties, property_names=names, **rest)
 
     def save(self, path: str | Path) -> None:
         if self.lattice.layout != "axes":
@@ -105,18 +138,23 @@ class Snapshots:
             "provenance": np.array(json.dumps(self.provenance)),
             **self.arrays,
         }
+        if self.property_names:
+            arrays |= {"properties": self.properties, "property_names": np.array(self.property_names, dtype=np.str_)}
         with writing(path) as temporary, temporary.open("wb") as stream:
             np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
 
 
-RESERVED = ("ids", "types", "states", "type_names", "lattice", "boundary", "provenance")
+RESERVED = (
+    *("ids", "types", "states", "type_names", "lattice", "boundary", "provenance"),
+    *("properties", "property_names"),
+)
 
 
 def load_snapshots(path: str | Path, artifact: Artifact | None = None) -> Snapshots:
     """Read a data set: `ids` + `types`, or `states` `[N, 2, H, W]` or `[N, 2, D, H, W]` (ids and type map).
 
-    With an artifact, types are put into its order by name, states on its boundary, and `states` have as many ids as it
-    was trained with.
+    With an artifact, types and properties of cells are put into its order by name, states on its boundary, and `states`
+    have as many ids as it was trained with.
     """
     path = Path(path)
     content = _read(path)
@@ -186,6 +224,8 @@ def _states(path: Path, content: dict[str, NDArray[Any]], artifact: Artifact | N
         dimension = geometry_named(str(content["lattice"])).dimension if "lattice" in content else 2
     if "states" in content:
         channels = content["states"]
+        if "properties" in content:
+            raise UserError(f"{path} holds 'states' and 'properties', which go with 'ids' and 'types': save those.")
         if channels.ndim == dimension + 1 and channels.shape[0] == 2:
             channels = channels[None]
         if channels.ndim not in (4, 5) or channels.shape[1] != 2:
@@ -213,8 +253,27 @@ def _states(path: Path, content: dict[str, NDArray[Any]], artifact: Artifact | N
             "and [N, C] are needed: give one lattice of ids per state and one type per id."
         )
     lattice = _lattice(path, content, ids.shape[1:])
-    pairs = zip(ids, types, strict=True)
-    return [_in_file(path, number, CellState, *pair, lattice) for number, pair in enumerate(pairs)]
+    names, tables = _properties(path, content, types.shape)
+    return [
+        _in_file(path, number, CellState, own, of_cell, lattice, dict(zip(names, table.T, strict=True)))
+        for number, (own, of_cell, table) in enumerate(zip(ids, types, tables, strict=True))
+    ]
+
+
+def _properties(
+    path: Path, content: dict[str, NDArray[Any]], types: tuple[int, ...]
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Names and `[N, C, P]`; like types, `[C, P]` holds for every state."""
+    names = [str(name) for name in content.get("property_names", np.array([])).ravel()]
+    values = content.get("properties", np.zeros((*types, 0)))
+    if values.ndim == 2:
+        values = np.broadcast_to(values, (types[0], *values.shape))
+    if values.shape != (*types, len(names)) or len(set(names)) != len(names):
+        raise UserError(
+            f"{path} holds properties of shape {values.shape} with the names {', '.join(names) or '(none)'}, but "
+            f"{(*types, len(names))} (states, ids, properties) and as many different names are needed: correct them."
+        )
+    return names, values
 
 
 def _lattice(path: Path, content: dict[str, NDArray[Any]], shape: tuple[int, ...]) -> Lattice:

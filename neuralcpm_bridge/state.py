@@ -1,9 +1,10 @@
-"""The state of a cellular Potts model: which cell owns each site, the type of each cell, and their lattice."""
+"""The state of a cellular Potts model: which cell owns each site, what each cell is, and their lattice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,15 @@ BLOCK = 1 << 20
 class CellState:
     """`ids[H, W]` or `ids[D, H, W]` (0 = medium) and `types[C]` (type of every id; `types[0] = 0`, −1 = no such cell).
 
-    Without a lattice two axes are square and three cubic, periodic. Checked once, on construction; everything behind it
-    may rely on it.
+    Without a lattice two axes are square and three cubic, periodic. `properties`: further numbers of cells by their
+    names, such as an age or a marker's intensity, `[C]` each (0 for the medium and where there is no such cell).
+    Checked once, on construction; everything behind it may rely on it.
     """
 
     ids: NDArray[np.int32]
     types: NDArray[np.int32]
     lattice: Lattice = None  # type: ignore[assignment]  # always set behind the constructor
+    properties: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         ids, types = _integers(self.ids, "the lattice of cell ids"), _integers(self.types, "the list of cell types")
@@ -38,6 +41,8 @@ class CellState:
         _check_ids(ids, types)
         object.__setattr__(self, "ids", np.ascontiguousarray(ids, dtype=np.int32))
         object.__setattr__(self, "types", np.ascontiguousarray(types, dtype=np.int32))
+        checked = {name: _checked_property(name, values, types) for name, values in self.properties.items()}
+        object.__setattr__(self, "properties", checked)
 
     # -- conversions -----------------------------------------------------------------------------------------
 
@@ -121,6 +126,18 @@ class CellState:
         """`[2, H, W]` or `[2, D, H, W]`: ids and type map."""
         return np.stack([self.ids, self.type_map])
 
+    def reading(self, names: Sequence[str]) -> CellState:
+        """With these properties alone, in this order; refused where it lacks one of them."""
+        if tuple(names) == tuple(self.properties):
+            return self
+        check_properties(names, self.properties)
+        return replace(self, properties={name: self.properties[name] for name in names})
+
+    def property_table(self) -> NDArray[np.float64]:
+        """All properties, `[C, P]`."""
+        columns = list(self.properties.values())
+        return np.stack(columns, axis=1) if columns else np.zeros((self.types.size, 0))
+
     # -- what a state tells ----------------------------------------------------------------------------------
 
     @property
@@ -192,6 +209,23 @@ class CellState:
     def _half_offsets(self, order: int | None) -> NDArray[np.int64]:
         geometry = self.lattice.geometry
         return geometry.half_offsets(geometry.moore_order if order is None else order)
+
+
+def is_property_name(name: str) -> bool:
+    """Letters, digits and underscores, a letter first: what every host takes as a symbol."""
+    return re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) is not None
+
+
+def check_properties(wanted: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse cells that lack a property which a model reads."""
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        found = ", ".join(known)
+        raise UserError(
+            f"The model reads the property {missing[0]!r} of every cell, but the cells here have "
+            f"{'only ' + found if found else 'none'}: give it as a further column of the types table (neuralcpm data "
+            "import), or use another model."
+        )
 
 
 def distinct_labels(labels: NDArray[np.integer]) -> NDArray[Any]:
@@ -275,6 +309,26 @@ def _check_ids(ids: NDArray[np.integer], types: NDArray[np.integer]) -> None:
         untyped = part[absent[part]]
         if untyped.size:
             raise UserError(f"Cell {untyped.min()} has pixels but no type (−1): give every cell on the lattice a type.")
+
+
+def _checked_property(name: str, values: ArrayLike, types: NDArray[np.integer]) -> NDArray[np.float64]:
+    """As float64, with 0 where there is no cell."""
+    if not is_property_name(name):
+        raise UserError(
+            f"A property of cells is called {name!r}, but hosts take letters, digits and underscores, a letter first: "
+            "rename it."
+        )
+    array = np.asarray(values)
+    if array.shape != types.shape or not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
+        raise UserError(
+            f"The property {name!r} is an array of shape {array.shape} and type {array.dtype}, but one number for each "
+            f"of the {types.size} ids is needed, the medium's first: give as many."
+        )
+    numbers = np.where(types > 0, array, 0).astype(np.float64)
+    if not np.isfinite(numbers).all():
+        cell = int(np.argmin(np.isfinite(numbers)))
+        raise UserError(f"The property {name!r} of cell {cell} is {numbers[cell]}, but a finite number is needed.")
+    return numbers
 
 
 def _integers(values: ArrayLike, what: str) -> NDArray[np.integer]:

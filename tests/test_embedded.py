@@ -160,8 +160,8 @@ class FullByEngine(FullEnergyBackend):
         self.artifact = artifact
         super().__init__(artifact.place(state), "full")
 
-    def energies(self, ids: np.ndarray, types: np.ndarray) -> np.ndarray:
-        states = [CellState(*pair, self.lattice) for pair in zip(ids, types, strict=True)]
+    def energies(self, ids: np.ndarray, types: np.ndarray, _: np.ndarray) -> np.ndarray:
+        states = [CellState(own, types, self.lattice) for own in ids]
         return np.array([EngineBackend(self.artifact, state).energy() for state in states])
 
 

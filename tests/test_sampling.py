@@ -78,9 +78,9 @@ def test_a_model_file_that_the_engine_does_not_serve_is_sampled_too(
 def test_traded_types_are_traded_back() -> None:
     """Cells that exchange types are renumbered: every id keeps the type it came with."""
     data = data_on("square")
-    ids, moves = ChainRules(trades=5).run(model_on("square", 8.0, True), data.ids, data.types, 5, seed=0)
+    later, moves = ChainRules(trades=5).run(model_on("square", 8.0, True), data, 5, seed=0)
     assert moves.proposals >= moves.accepted > 0
-    assert [sorted(np.unique(state)) for state in ids] == [[0, 1, 2, 3, 4, 5]] * 2
+    assert [sorted(np.unique(state)) for state in later.ids] == [[0, 1, 2, 3, 4, 5]] * 2
 
 
 def test_states_are_drawn_once_before_any_twice() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -218,6 +219,13 @@ PLANE = {"ids": np.zeros((2, 3, 4), int), "types": np.zeros((2, 1), int)}
         ({"states": np.zeros((4, 3, 3, 4), int)}, r"\[N, 2, H, W\]"),
         ({"states": np.zeros((4, 2, 3, 4), int), "lattice": "cubic"}, "a cubic one has 3 axes"),
         (PLANE | {"ids": np.zeros((0, 3, 4), int), "types": np.zeros((0, 1), int)}, "no states"),
+        (PLANE | {"properties": np.zeros((2, 1, 1))}, r"shape \(2, 1, 1\) with the names \(none\)"),
+        (PLANE | {"properties": np.zeros((2, 2, 1)), "property_names": ["age"]}, r"but \(2, 1, 1\)"),
+        (PLANE | {"properties": np.zeros((2, 1, 2)), "property_names": ["age", "age"]}, "different names"),
+        (
+            {"states": np.zeros((4, 2, 3, 4), int), "properties": np.zeros((4, 1, 1)), "property_names": ["age"]},
+            "'states' and 'properties'",
+        ),
     ],
 )
 def test_wrong_data_sets_are_refused(arrays: dict, says: str, save) -> None:
@@ -252,6 +260,49 @@ def test_rows_of_hexagons_are_not_saved(tmp_path: Path) -> None:
     state = CellState(np.zeros((4, 4), int), [0], Lattice.of((4, 4), "hexagonal", "free", "rows"))
     with pytest.raises(UserError, match="skewed axes"):
         Snapshots.from_states([state]).save(tmp_path / "d.npz")
+
+
+@given(states_on(lattices((3, 8), layouts=[("square", "axes"), ("hexagonal", "axes"), ("cubic", "axes")])))
+def test_properties_of_cells_go_through_a_file(tmp_path_factory: pytest.TempPathFactory, state: CellState) -> None:
+    rng, path = np.random.default_rng(int(state.ids.sum())), tmp_path_factory.mktemp("data") / "d.npz"
+    columns = {name: rng.normal(size=state.types.size) for name in ("age", "GFP_2")}
+    named = replace(state, properties=columns)
+    fewer = CellState(np.zeros(state.shape, int), [0], state.lattice, {"GFP_2": [7], "age": [8]})
+    Snapshots.from_states([named, fewer]).save(path)
+    read = load_snapshots(path)
+    assert read.property_names == ("age", "GFP_2")
+    for name, values in columns.items():
+        np.testing.assert_array_equal(read[0].properties[name], np.where(state.types > 0, values, 0))
+        assert not read[1].properties[name].any()
+    assert tuple(read.chosen([1, 0]).reading(("GFP_2",))[1].properties) == ("GFP_2",)
+
+
+def test_properties_of_one_tissue_hold_for_all_its_states(save) -> None:
+    path = save(ids=np.ones((3, 2, 2), int), types=np.array([0, 1]), properties=[[0.0], [2.5]], property_names=["age"])
+    assert [state.properties["age"].tolist() for state in load_snapshots(path)] == [[0, 2.5]] * 3
+
+
+@pytest.mark.parametrize(
+    ("properties", "says"),
+    [
+        ({"age": [0.0]}, r"shape \(1,\).* each of the 2 ids"),
+        ({"age": [0.0, np.nan]}, "'age' of cell 1 is nan"),
+        ({"age": ["a", "b"]}, "one number"),
+        ({"my age": [0.0, 1.0]}, "called 'my age'"),
+    ],
+)
+def test_wrong_properties_are_refused(properties: dict, says: str) -> None:
+    with pytest.raises(UserError, match=says) as caught:
+        CellState(np.ones((2, 2), int), [0, 1], properties=properties)
+    assert "\n" not in str(caught.value)
+
+
+def test_states_of_a_data_set_have_the_same_properties() -> None:
+    states = [CellState(np.ones((2, 2), int), [0, 1], properties={name: [0, 1.0]}) for name in ("age", "size")]
+    with pytest.raises(UserError, match="State 1 has the properties size of cells, but the first one has age"):
+        Snapshots.from_states(states)
+    with pytest.raises(UserError, match=r"give \[N, C, P\]"):
+        Snapshots(np.ones((1, 2, 2), np.int32), np.array([[0, 1]]), properties=np.zeros((1, 2, 1)))
 
 
 def test_some_states_of_a_data_set() -> None:

@@ -23,14 +23,18 @@ class TorchBackend(FullEnergyBackend):
         parameter = next(hamiltonian.parameters())
         self.device = parameter.device
         self.name = f"torch ({str(parameter.dtype).removeprefix('torch.')}, {self.device})"
-        super().__init__(state, part)
+        means = {name: mean for name, (mean, _) in hamiltonian.property_spreads.items()}
+        super().__init__(state, part, means)
 
     @classmethod
     def exact(cls, artifact: Artifact, state: CellState) -> TorchBackend:
         """The artifact's energy in float64."""
         return cls(hamiltonian_from_artifact(artifact).double(), artifact.place(state))
 
-    def energies(self, ids: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.float64]:
+    def energies(
+        self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        tensors = (torch.from_numpy(array).to(self.device) for array in (ids, types[None], properties[None]))
         with torch.no_grad():
-            parts = self.hamiltonian(torch.from_numpy(ids).to(self.device), torch.from_numpy(types).to(self.device))
+            parts = self.hamiltonian(*(tensor.expand(len(ids), *tensor.shape[1:]) for tensor in tensors))
         return np.stack([part.cpu().numpy() for part in parts], axis=1)

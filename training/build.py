@@ -14,7 +14,7 @@ from neuralcpm_bridge.lattice import size_text
 from neuralcpm_bridge.snapshots import Snapshots
 
 from .config import ModelSection
-from .hamiltonians import TERMS, CellGraph, Hamiltonian, LocalNeuralHamiltonian, States, batch_states, make_preset
+from .hamiltonians import TERMS, CellGraph, Hamiltonian, LocalNeuralHamiltonian, States, make_preset
 from .hamiltonians.cell_graph import Member
 from .hamiltonians.moments import spans
 from .hamiltonians.term import CellTerm, Start
@@ -62,7 +62,7 @@ def measured_means(name: str, snapshots: Snapshots, types: int, order: int | Non
         return ()
     values, of_cell = [torch.zeros(0)], [torch.zeros(0, dtype=torch.int64)]
     for state in snapshots:
-        states = States(*batch_states([state]), snapshots.lattice)
+        states = States.of([state])
         found = probe.measured(states)
         alive = (states.types >= 1) & (states.volumes > 0)
         values.append((found if found.dim() == 2 else found[..., 0])[alive])
@@ -87,6 +87,7 @@ def build_hamiltonian(section: ModelSection, described: Description) -> Hamilton
         order=section.order,
         terms=described.means,
         members=section.members,
+        properties=section.properties,
     )
     scale_head(hamiltonian, section.head_gain)
     if section.freeze_symbolic and hamiltonian.symbolic is not None:
@@ -107,7 +108,7 @@ def learn_statistics(network: CellGraph, snapshots: Snapshots) -> None:
         [size if wraps else 2 * size for size, wraps in zip(lattice.shape, lattice.periodic, strict=True)]
     )
     for number, state in enumerate(snapshots):
-        states = States(*batch_states([state]), lattice)
+        states = States.of([state], network.spec.properties)
         wide = (2 * spans(states) >= rings).any(2)[0].nonzero()
         if len(wide):
             raise UserError(

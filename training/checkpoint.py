@@ -31,7 +31,7 @@ def _with_a_lattice(header: dict[str, Any]) -> dict[str, Any]:
         shape = header["data"]["lattice"]
         header["data"]["lattice"] = {"geometry": "square", "boundary": [boundary, boundary], "shape": shape}
         header["data"]["means"] = {}
-        header["config"]["model"] |= {"order": None, "terms": [], "members": 1}
+        header["config"]["model"] |= {"order": None, "terms": [], "members": 1, "properties": []}
         header["config"]["objective"] |= {"push": None}
     return header
 

@@ -44,6 +44,7 @@ class ModelSection(_Section):
     padding: Literal["zeros", "circular"] | None = None
     order: Annotated[int, Field(ge=1)] | None = None
     terms: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
 
     @field_validator("terms")
     @classmethod
@@ -52,6 +53,13 @@ class ModelSection(_Section):
         for name in names:
             if name not in known:
                 raise ValueError(f"{name!r} is no further term beside contact and volume, which are {', '.join(known)}")
+        return names
+
+    @field_validator("properties")
+    @classmethod
+    def _are_different_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(names)) != len(names):
+            raise ValueError(f"{', '.join(names)} names a property twice")
         return names
 
 
@@ -219,6 +227,7 @@ freeze_symbolic = true      # keep contact and volume energies at their warm sta
 head_gain = 1.0             # factor on the initial output layer of the network
 # order = 2                 # of the neighbours that touch: 1, 2, 3 …; by default all around a site
 # terms = ["length"]        # further analytic terms: volume_function, surface, length, external
+# properties = ["age"]      # of a cell graph: columns of the data that it reads of every cell, besides its type
 
 [warmstart]
 symbolic = true          # J and λ from single flips (conditional noise contrast) before the first step

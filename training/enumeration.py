@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from neuralcpm_bridge.snapshots import Snapshots
+
 from .hamiltonians import Hamiltonian
 
 
@@ -34,6 +36,11 @@ class Enumeration:
     def ids(self, numbers: NDArray[np.integer]) -> NDArray[np.int32]:
         """The states with these numbers, `[n, *shape]`."""
         return self.states[numbers].reshape(-1, *self.lattice.shape)
+
+    def snapshots(self, numbers: NDArray[np.integer]) -> Snapshots:
+        """The same as a data set: where chains start."""
+        types = np.repeat(self.types[None], len(numbers), axis=0)
+        return Snapshots(self.ids(numbers), types, lattice=self.lattice)
 
     def index(self, ids: NDArray[np.int32]) -> NDArray[np.intp]:
         """Numbers of states `[n, *shape]`; −1 for one that is not among them."""

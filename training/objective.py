@@ -17,9 +17,12 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from neuralcpm_bridge.snapshots import Snapshots
 
 from .config import ObjectiveSection
 from .hamiltonians import Hamiltonian, States
@@ -31,6 +34,15 @@ class Pairs:
     def __init__(self, states: States) -> None:
         self.states = states
 
+    @classmethod
+    def of(cls, hamiltonian: Hamiltonian, data: Snapshots, chains: Snapshots) -> Pairs:
+        """On a Hamiltonian's lattice; the properties are those that it reads."""
+        ids, types, properties = (
+            torch.from_numpy(np.concatenate([getattr(data, name), getattr(chains, name)]))
+            for name in ("ids", "types", "properties")
+        )
+        return cls(hamiltonian.states(ids.long(), types.long(), properties))
+
     def __len__(self) -> int:
         return self.states.ids.shape[0] // 2
 
@@ -38,8 +50,7 @@ class Pairs:
         """Some of them, by number in ascending order; all of them know what was measured before."""
         if len(which) == len(self):
             return self
-        states, both = self.states, torch.cat([which, which + len(self)])
-        return Pairs(States(states.ids[both], states.types[both], states.lattice))
+        return Pairs(self.states.chosen(torch.cat([which, which + len(self)])))
 
     def energies(self, hamiltonian: Hamiltonian) -> Contrast:
         return Contrast(hamiltonian.symbolic_energies(self.states)[:, None], hamiltonian.member_energies(self.states))

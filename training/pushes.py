@@ -38,18 +38,14 @@ class Pushes:
         self, network: CellGraph, snapshots: Snapshots, rng: np.random.Generator
     ) -> tuple[CellGraphs, CellGraphs, Tensor]:
         """Graphs of states, of the same with one site changed each, and which states these were."""
-        ids: list[Tensor] = []
-        types, changed, which = [], [], []
+        before: list[States] = []
+        after, which = [], []
         for number in rng.choice(len(snapshots), size=min(STATES, len(snapshots)), replace=False):
             flips = reversible_flips(snapshots, int(number), FLIPS, rng)
-            which.append(torch.full((flips.sites.numel(),), len(ids)))
-            ids.append(flips.states.ids)
-            types.append(flips.states.types)
-            changed.append(flips.changed().ids)
-        of_cells, index = torch.cat(types), torch.cat(which)
-        before = States(torch.cat(ids), of_cells, snapshots.lattice)
-        after = States(torch.cat(changed), of_cells[index], snapshots.lattice)
-        return network.describe(before), network.describe(after), index
+            which.append(torch.full((flips.sites.numel(),), len(before)))
+            before.append(flips.states)
+            after.append(flips.changed())
+        return network.describe(_joined(before)), network.describe(_joined(after)), torch.cat(which)
 
     def excess(self, hamiltonian: Hamiltonian, temperature: float, step: int) -> tuple[Tensor, float]:
         """The penalty, and the root mean square of w_NN·ΔH_NN / T over the flips of this step's part."""
@@ -60,3 +56,10 @@ class Pushes:
         deltas = network.member_energies(after) - network.member_energies(before)[which]  # [n, K]
         push = weight() / temperature * (deltas.square().mean(0) + SMALLEST).sqrt()
         return STRICTNESS * F.relu(push - self.bound).square().mean(), push.detach().mean().item()
+
+
+def _joined(batches: list[States]) -> States:
+    """Of one lattice and number of ids."""
+    parts = ([getattr(each, name) for each in batches] for name in ("ids", "types", "properties"))
+    ids, types, properties = (torch.cat(each) for each in parts)
+    return States(ids, types, batches[0].lattice, properties)

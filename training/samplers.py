@@ -11,7 +11,7 @@ is training for the hosts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -21,19 +21,20 @@ from torch import Tensor
 from neuralcpm_bridge._engine import Model
 from neuralcpm_bridge.artifact import ENGINE_KINDS, NeuralEntry
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.sampling import ChainRules, Ids, Moves
+from neuralcpm_bridge.sampling import ChainRules, Moves
+from neuralcpm_bridge.snapshots import Snapshots
 
 from .config import SamplerSection
 from .engine import engine_model
 from .export.artifact import weights_of
-from .hamiltonians import Hamiltonian
+from .hamiltonians import Hamiltonian, States
 
 
 class Advance(Protocol):
     """Chains under one Hamiltonian, as it was when the sampler was set on it."""
 
-    def __call__(self, ids: Ids, types: Ids, sweeps: float, seed: int) -> tuple[Ids, Moves]:
-        """ids `[B, *shape]`, types `[B, C]` → later ids; the arguments stay as they are.
+    def __call__(self, starts: Snapshots, sweeps: float, seed: int) -> tuple[Snapshots, Moves]:
+        """Later states of chains; the arguments stay as they are.
 
         `sweeps`: Monte Carlo steps (exact) or boundary flips per site (parallel).
         """
@@ -73,8 +74,8 @@ class ExactChains(ChainRules):
     def on(self, hamiltonian: Hamiltonian) -> Advance:
         model = model_of(hamiltonian)
 
-        def advance(ids: Ids, types: Ids, sweeps: float, seed: int) -> tuple[Ids, Moves]:
-            return self.run(model, ids, types, max(1, round(sweeps)), seed)
+        def advance(starts: Snapshots, sweeps: float, seed: int) -> tuple[Snapshots, Moves]:
+            return self.run(model, starts, max(1, round(sweeps)), seed)
 
         return advance
 
@@ -89,24 +90,25 @@ class ParallelSampler:
     def on(self, hamiltonian: Hamiltonian) -> Advance:
         device = next(hamiltonian.parameters()).device
 
-        def advance(ids: Ids, types: Ids, sweeps: float, seed: int) -> tuple[Ids, Moves]:
+        def advance(starts: Snapshots, sweeps: float, seed: int) -> tuple[Snapshots, Moves]:
             generator = torch.Generator(device).manual_seed(seed % 2**63)
-            current = torch.from_numpy(ids).long().to(device)
-            of_cell = torch.from_numpy(types).long().to(device)
+            read = starts.reading(hamiltonian.properties)
+            current, types = (torch.from_numpy(array).long().to(device) for array in (read.ids, read.types))
+            properties = torch.from_numpy(read.properties).to(device)
             moves = [Moves(0, 0)]
             with torch.no_grad():
-                for _ in range(max(1, round(sweeps * ids[0].size / self.flips))):
-                    current, made = self._step(hamiltonian, current, of_cell, generator)
+                for _ in range(max(1, round(sweeps * starts.lattice.sites / self.flips))):
+                    states = hamiltonian.states(current, types, properties)
+                    current, made = self._step(hamiltonian, states, generator)
                     moves.append(made)
-            return current.cpu().numpy().astype(np.int32), Moves(*(sum(column) for column in zip(*moves, strict=True)))
+            total = Moves(*(sum(column) for column in zip(*moves, strict=True)))
+            return replace(starts, ids=current.cpu().numpy().astype(np.int32)), total
 
         return advance
 
-    def _step(
-        self, hamiltonian: Hamiltonian, ids: Tensor, types: Tensor, generator: torch.Generator
-    ) -> tuple[Tensor, Moves]:
+    def _step(self, hamiltonian: Hamiltonian, states: States, generator: torch.Generator) -> tuple[Tensor, Moves]:
         """One parallel step: the next ids `[B, *shape]`."""
-        states, order = hamiltonian.states(ids, types), hamiltonian.geometry.moore_order
+        ids, order = states.ids, hamiltonian.geometry.moore_order
         boundary = states.boundary(order)
         count = min(self.flips, int(boundary.sum(1).min()))
         if count == 0:
@@ -116,7 +118,7 @@ class ParallelSampler:
         differs = (around != old_ids[..., None]) & (around >= 0)
         pick = torch.multinomial(differs.float().flatten(0, 1), 1, generator=generator).view(*sites.shape, 1)
         new_ids = around.gather(2, pick)[..., 0]
-        deltas = hamiltonian.flip_deltas(ids, types, sites, new_ids)
+        deltas = hamiltonian.flip_deltas(states, sites, new_ids)
         last_pixel = (old_ids > 0) & (states.volumes.gather(1, old_ids) == 1)
         chance = torch.exp(-deltas.clamp(min=0) / self.temperature)
         uniform = torch.rand(deltas.shape, generator=generator, device=ids.device, dtype=deltas.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,7 @@ class Trainer:
         hamiltonian: Hamiltonian | None = None,
     ) -> None:
         self.config, self.folder = config, None if folder is None else Path(folder)
+        snapshots = snapshots.reading(config.model.properties)
         self.ranks = Ranks.joined()
         self.described = Description.of(snapshots, config.model)
         self.train, self.holdout = split(snapshots, config.data.holdout, config.run.seed)
@@ -67,9 +68,9 @@ class Trainer:
         self.pushes = self._make_pushes()
         sampler = config.sampler
         self.sampler = make_sampler(sampler)
-        self.chains = Chains(config.chains, sampler.pool, snapshots.lattice)
+        self.chains = Chains(config.chains, sampler.pool)
         fresh = ChainSection(start="data", reset=1.0, sweeps=config.warmstart.sweeps)
-        self.warmup_chains = Chains((fresh,), sampler.pool, snapshots.lattice)
+        self.warmup_chains = Chains((fresh,), sampler.pool)
         self.step, self.suspicious, self.evaluations, self.seconds = 0, 0, 0, 0.0
         self.pool: Pairs
         self.reference: Tensor | None
@@ -146,15 +147,14 @@ class Trainer:
         """One round: data to compare with, chains advanced under the model as it is."""
         settings = self.config
         rng = np.random.default_rng([settings.run.seed, self.ranks.rank, self.step])
-        ids, types = draw_data(self.train, settings.sampler.pool, settings.data.symmetries, rng)
+        data = draw_data(self.train, settings.sampler.pool, settings.data.symmetries, rng)
         warming = self.step < settings.warmstart.steps
         chains = self.warmup_chains if warming else self.chains
         reference = without_network(self.hamiltonian) if warming else self.hamiltonian
-        moves = chains.advance(reference, self.sampler, ids, types, rng)
+        moves = chains.advance(reference, self.sampler, data, rng)
         self.evaluations += moves.proposals
-        chain_ids, chain_types = chains.states()
-        both = (np.concatenate([ids, chain_ids]), np.concatenate([types, chain_types]))
-        self.pool = Pairs(self.hamiltonian.states(*(torch.from_numpy(array).long() for array in both)))
+        assert chains.states is not None
+        self.pool = Pairs.of(self.hamiltonian, data, chains.states)
         self.reference = None
         if settings.objective.kind == "conditional":
             parts = torch.arange(settings.sampler.pool).split(settings.optimizer.batch)
@@ -241,8 +241,8 @@ class Trainer:
         if self.folder is None:
             return
         chains: dict[str, Tensor] = {}
-        if self.chains.ids is not None:
-            chains = {key: torch.from_numpy(a) for key, a in zip(("ids", "types"), self.chains.states(), strict=True)}
+        if (states := self.chains.states) is not None:
+            chains = {key: torch.from_numpy(getattr(states, key)) for key in ("ids", "types", "properties")}
         checkpoints.save(
             checkpoints.chain_file(self.folder, self.step, self.ranks.rank),
             checkpoints.Checkpoint(chains, {}),
@@ -290,7 +290,9 @@ class Trainer:
         self.seconds = saved.header["seconds"]
         chains = checkpoints.load(checkpoints.chain_file(folder, self.step, self.ranks.rank)).tensors
         if chains:
-            self.chains.ids, self.chains.types = chains["ids"].numpy(), chains["types"].numpy()
+            # Runs of older versions kept no properties, because they had none.
+            arrays: dict[str, Any] = {"properties": None} | {key: value.numpy() for key, value in chains.items()}
+            self.chains.states = replace(self.train, arrays={}, **arrays)
         self.log.cut_after(self.step)
 
 

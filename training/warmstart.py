@@ -81,8 +81,10 @@ def _features(
 
 def reversible_flips(snapshots: Snapshots, number: int, most: int, rng: np.random.Generator) -> Flips:
     """Copies of neighbours into sites of one state, `[1, n]`: all of them, or `most` drawn at random."""
-    ids, types = (torch.from_numpy(array[number : number + 1]).long() for array in (snapshots.ids, snapshots.types))
-    states = States(ids, types, snapshots.lattice)
+    ids, types, properties = (
+        torch.from_numpy(array[number : number + 1]) for array in (snapshots.ids, snapshots.types, snapshots.properties)
+    )
+    states = States(ids.long(), types.long(), snapshots.lattice, properties)
     every = torch.arange(snapshots.lattice.sites)[None]
     around = states.around(every, snapshots.lattice.geometry.moore_order)[0].T  # [neighbours, sites]
     own = states.flat[0]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._engine import EngineError
 from .._engine import State as EngineState
 from ..artifact import Artifact
-from ..delta import Energy, Part
+from ..delta import Energy, Part, property_number
 from ..errors import UserError, engine_speaking
 from ..state import CellState
 
@@ -41,6 +41,7 @@ class EngineBackend:
                 self.forbid_extinction,
                 self.lattice.layout,
                 list(self.lattice.boundary),
+                state.property_table(),
             )
 
     def reset(self, state: CellState) -> None:
@@ -49,10 +50,11 @@ class EngineBackend:
             self._open(placed)
             return
         with engine_speaking():
-            self.engine.reset(placed.ids, placed.types)
+            self.engine.reset(placed.ids, placed.types, placed.property_table())
 
     def state(self) -> CellState:
-        return CellState(self.engine.ids, self.engine.types, self.lattice)
+        columns = dict(zip(self.artifact.metadata.properties, self.engine.properties.T, strict=True))
+        return CellState(self.engine.ids, self.engine.types, self.lattice, columns)
 
     def energy(self) -> Energy:
         with engine_speaking():
@@ -82,6 +84,10 @@ class EngineBackend:
     def set_type(self, cell: int, cell_type: int) -> None:
         with engine_speaking():
             self.engine.set_type(cell, cell_type)
+
+    def set_property(self, cell: int, name: str, value: float) -> None:
+        with engine_speaking():
+            self.engine.set_property(cell, property_number(self.artifact.metadata.properties, name), value)
 
     def set_cell_coupling(self, coupling: ArrayLike) -> None:
         """Couplings `[C, K]` of single cells to the external fields, in place of their types'."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..delta import Energy, Part
+from ..delta import Energy, Part, property_number
 from ..errors import UserError
 from ..lattice import Lattice
 from ..state import CellState
@@ -21,13 +23,18 @@ class FullEnergyBackend(ABC):
 
     name: str
 
-    def __init__(self, state: CellState, part: Part) -> None:
+    def __init__(self, state: CellState, part: Part, means: Mapping[str, float] | None = None) -> None:
+        """`means`: the properties that the model reads, and what a cell has until it is given one."""
         self.part: Part = part
+        self._means = dict(means or {})
         self.reset(state)
 
     @abstractmethod
-    def energies(self, ids: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.float64]:
-        """ids `[n, H, W]` or `[n, D, H, W]`, types `[n, C]` → symbolic and neural part `[n, 2]`."""
+    def energies(
+        self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Symbolic and neural part `[n, 2]` of ids `[n, H, W]` or `[n, D, H, W]`, all with the same cells: types `[C]`,
+        properties `[C, P]`."""
 
     def reset(self, state: CellState) -> None:
         if state.lattice.layout != "axes":
@@ -37,10 +44,12 @@ class FullEnergyBackend(ABC):
             )
         self.lattice: Lattice = state.lattice
         self._ids, self._types = state.ids.astype(np.int64), state.types.astype(np.int64)
+        self._properties = state.reading(tuple(self._means)).property_table()
         self._current = self._of(self._ids[None])[0]
 
     def state(self) -> CellState:
-        return CellState(self._ids.astype(np.int32), self._types.astype(np.int32), self.lattice)
+        columns = dict(zip(self._means, self._properties.T, strict=True))
+        return CellState(self._ids.astype(np.int32), self._types.astype(np.int32), self.lattice, columns)
 
     def energy(self) -> Energy:
         return Energy(*map(float, self._current))
@@ -69,9 +78,23 @@ class FullEnergyBackend(ABC):
 
     def set_type(self, cell: int, cell_type: int) -> None:
         if cell >= self._types.size:
-            self._types = np.concatenate([self._types, np.full(cell + 1 - self._types.size, -1)])
+            new = cell + 1 - self._types.size
+            self._types = np.concatenate([self._types, np.full(new, -1)])
+            self._properties = np.concatenate([self._properties, np.zeros((new, len(self._means)))])
+        if self._types[cell] < 0:
+            self._properties[cell] = list(self._means.values())
         self._types[cell] = cell_type
         self.reset(self.state())
 
+    def set_property(self, cell: int, name: str, value: float) -> None:
+        number = property_number(tuple(self._means), name)
+        if not (0 < cell < self._types.size and self._types[cell] > 0):
+            raise UserError(
+                f"The property {name!r} of cell {cell} was to be set, but there is no such cell: give it a type first."
+            )
+        columns = self._properties.T.copy()
+        columns[number, cell] = value
+        self.reset(replace(self.state(), properties=dict(zip(self._means, columns, strict=True))))
+
     def _of(self, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-        return self.energies(ids, np.repeat(self._types[None], len(ids), axis=0))
+        return self.energies(ids, self._types, self._properties)

@@ -56,10 +56,15 @@ class OnnxRuntimeBackend(FullEnergyBackend):
         self.session = make_session(artifact, threads)
         provider = self.session.get_providers()[0].removesuffix("ExecutionProvider")
         self.name = f"onnxruntime ({provider})"
-        super().__init__(state, part)
+        super().__init__(state, part, artifact.property_means)
 
     def reset(self, state: CellState) -> None:
         super().reset(self.artifact.place(state))
 
-    def energies(self, ids: NDArray[np.int64], types: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.stack(self.session.run(["symbolic", "neural"], {"ids": ids, "types": types}), axis=1)
+    def energies(
+        self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        inputs: dict[str, NDArray[Any]] = {"ids": ids, "types": np.repeat(types[None], len(ids), axis=0)}
+        if self.artifact.metadata.properties:
+            inputs["properties"] = np.repeat(properties[None], len(ids), axis=0)
+        return np.stack(self.session.run(["symbolic", "neural"], inputs), axis=1)

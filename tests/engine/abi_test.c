@@ -1,6 +1,6 @@
 /* Uses the engine as a host would: plain C, nothing but ncpm.h. Prints what it computed; exits 0 if all checks hold.
  *
- *   abi_test square.onnx hexagonal.onnx cubic.onnx
+ *   abi_test square.onnx hexagonal.onnx cubic.onnx graph.onnx
  */
 #include <math.h>
 #include <stdio.h>
@@ -318,12 +318,55 @@ static void solid(ncpm_model* model) {
   CHECK(ncpm_free_model(model) == NCPM_OK);
 }
 
+/* -- Properties of cells ----------------------------------------------------------------------------------- */
+
+static void properties(ncpm_model* model) {
+  const int64_t host_cells[3] = {40, 30, 20}; /* the last one is seen as medium */
+  const int32_t host_types[3] = {2, 1, 0};
+  int64_t host_ids[SITES];
+  double symbolic, neural, delta, mirrored, other;
+  int32_t count;
+  ncpm_state* state;
+  ncpm_mirror* mirror;
+
+  CHECK(ncpm_property_count(model, &count) == NCPM_OK && count == 2);
+  CHECK(ncpm_property_count(model, NULL) == NCPM_ERROR);
+  CHECK(strcmp(ncpm_property_name(model, 0), "age") == 0 && strcmp(ncpm_property_name(model, 1), "marker") == 0);
+  CHECK(ncpm_property_name(model, 2) == NULL && ncpm_property_name(model, -1) == NULL);
+  ids[0] = 0; /* a cell in two places has no shape */
+  state = ncpm_create(model, &square, ids, 3, types, NULL);
+  CHECK(state != NULL);
+  CHECK(ncpm_set_property(state, 1, 0, 1.5) == NCPM_OK);
+  CHECK(ncpm_set_property(state, 2, 1, -2.0) == NCPM_OK);
+  CHECK(ncpm_set_property(state, 0, 0, 1.0) == NCPM_ERROR);
+  CHECK(ncpm_set_property(state, 3, 0, 1.0) == NCPM_ERROR);
+  CHECK(ncpm_set_property(state, 1, 2, 1.0) == NCPM_ERROR);
+  CHECK(ncpm_set_property(state, 1, 0, NAN) == NCPM_ERROR);
+  CHECK(ncpm_energy(state, &symbolic, &neural) == NCPM_OK);
+  CHECK(ncpm_delta(state, 2 * W + 4, 1, &delta) == NCPM_OK);
+  printf("%.17g %.17g\n", neural, delta);
+
+  for (int site = 0; site < SITES; ++site) host_ids[site] = ids[site] == 1 ? 30 : ids[site] == 2 ? 40 : 20;
+  mirror = ncpm_mirror_create(model, &square, NULL);
+  CHECK(ncpm_mirror_set_property(mirror, 30, 0, 1.5) == NCPM_ERROR); /* nothing loaded */
+  CHECK(ncpm_mirror_load(mirror, host_ids, 3, host_cells, host_types) == NCPM_OK);
+  CHECK(ncpm_mirror_set_property(mirror, 30, 0, 1.5) == NCPM_OK);
+  CHECK(ncpm_mirror_set_property(mirror, 40, 1, -2.0) == NCPM_OK);
+  CHECK(ncpm_mirror_set_property(mirror, 20, 1, 9.0) == NCPM_OK); /* the medium has none */
+  CHECK(ncpm_mirror_set_property(mirror, 99, 1, 9.0) == NCPM_ERROR);
+  CHECK(ncpm_mirror_energy(mirror, &symbolic, &mirrored) == NCPM_OK && mirrored == neural);
+  CHECK(ncpm_mirror_delta(mirror, 2 * W + 4, 30, &other) == NCPM_OK && other == delta);
+  CHECK(ncpm_free_mirror(mirror) == NCPM_OK);
+  CHECK(ncpm_free_state(state) == NCPM_OK);
+  CHECK(ncpm_free_model(model) == NCPM_OK);
+}
+
 int main(int argc, char** argv) {
   ncpm_model* model;
   double temperature;
   int32_t count, periodic, forbids, geometry;
 
-  CHECK(argc == 4);
+  CHECK(argc == 5);
   CHECK(ncpm_abi_version() == NCPM_ABI_VERSION);
   CHECK(strcmp(ncpm_last_error(), "") == 0);
   CHECK(ncpm_isa() != NULL);
@@ -349,5 +392,8 @@ int main(int argc, char** argv) {
   model = ncpm_load(argv[3]);
   CHECK(model != NULL);
   solid(model);
+  model = ncpm_load(argv[4]);
+  CHECK(model != NULL);
+  properties(model);
   return 0;
 }

@@ -86,7 +86,43 @@ def network_weights(rng: np.random.Generator, spec: dict[str, Any]) -> Weights:
     return weights
 
 
+def graph_weights(rng: np.random.Generator, spec: dict[str, Any]) -> Weights:
+    """Random weights of the right shapes for a cell graph; statistics of small cells."""
+    width, inputs = spec["width"], 4 + len(spec["properties"])
+    weights: Weights = {"neural.weight": np.array(1.3)}
+
+    def add(name: str, *shape: int, loudness: float = 1.0) -> None:
+        fan = int(np.prod(shape[1:]))
+        weights[f"neural.{name}"] = (loudness * rng.normal(size=shape) / fan**0.5).astype(np.float32)
+
+    for name, size in (("cell", inputs), ("edge", 5)):
+        weights[f"neural.{name}_mean"] = rng.uniform(1, 4, size).astype(np.float32)
+        weights[f"neural.{name}_deviation"] = rng.uniform(1, 3, size).astype(np.float32)
+    weights["neural.surface"] = np.float32(8.0)
+    for end in ("low", "high"):
+        weights[f"neural.{end}"] = np.zeros((len(TYPES), inputs), dtype=np.float32)
+    for member in range(spec["members"]):
+        start = f"members.{member}"
+        add(f"{start}.embed.weight", width, len(TYPES) - 1 + inputs)
+        for layer in ("embed_more", "hidden"):
+            add(f"{start}.{layer}.weight", width, width)
+        for layer in ("embed", "embed_more", "hidden"):
+            add(f"{start}.{layer}.bias", width, loudness=0.1)
+        add(f"{start}.out.weight", 1, width, loudness=5.0)
+        add(f"{start}.out.bias", 1)
+        for number in range(spec["rounds"]):
+            own = f"{start}.rounds.{number}"
+            for layer, inner in (("own", width), ("psi0", 2 * width), ("psi1", width)):
+                add(f"{own}.{layer}.weight", width, inner)
+                add(f"{own}.{layer}.bias", width, loudness=0.1)
+            add(f"{own}.other.weight", width, width)
+            add(f"{own}.edge.weight", width, 5)
+            add(f"{own}.medium", width)
+    return weights
+
+
 NH = {"kind": "nh", "stride": 2, "widths": [2, 3], "pools": [2, 1], "padding": "zeros", "project": 3, "mlp": [4, 4]}
+GRAPH = {"kind": "cell_graph", "rounds": 1, "width": 16, "members": 2, "order": 2, "properties": ["age", "marker"]}
 LOCAL = {"kind": "local_nh", "stride": 2, "widths": [3], "pools": [1], "padding": "circular", "project": 3, "mlp": []}
 
 

@@ -14,7 +14,7 @@ import pytest
 from neuralcpm_bridge._engine import Model, State
 from neuralcpm_bridge.library import engine_header, engine_library
 
-from .models import LOCAL, Weights, artifact_bytes, metadata, network_weights, symbolic_weights
+from .models import GRAPH, LOCAL, Weights, artifact_bytes, graph_weights, metadata, network_weights, symbolic_weights
 
 COMPILER = os.environ.get("CC") or shutil.which("cc")
 PROGRAM = Path(__file__).with_name("abi_test.c")
@@ -31,10 +31,11 @@ def test_a_c_program(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     analytic = symbolic_weights(rng, ("contact", "volume", "surface"))
     network = symbolic_weights(rng, ("contact", "volume")) | network_weights(rng, LOCAL)
-    paths = [tmp_path / f"{name}.onnx" for name in ("square", "hexagonal", "cubic")]
+    paths = [tmp_path / f"{name}.onnx" for name in ("square", "hexagonal", "cubic", "graph")]
     square = written(paths[0], network, neural=LOCAL, boundary=["periodic", "free"], temperature=2.5, extinction=True)
     hexagonal = written(paths[1], analytic, geometry="hexagonal", orders={"contact": 3})
     cubic = written(paths[2], analytic, geometry="cubic", orders={"contact": 1, "surface": 4})
+    graph = written(paths[3], graph_weights(rng, GRAPH), neural=GRAPH)
 
     library, program = engine_library(), tmp_path / "abi_test"
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{engine_header().parent}"]
@@ -49,18 +50,24 @@ def test_a_c_program(tmp_path: Path) -> None:
 
     types = np.array([0, 1, 2], dtype=np.int32)
     ids = np.zeros((12, 14), dtype=np.int32)
-    ids[3:8, 3:6], ids[3:8, 6:9], ids[0, 0] = 1, 2, 2
-    flat = State(square, ids, types)
+    ids[3:8, 3:6], ids[3:8, 6:9] = 1, 2
+    in_pieces = ids.copy()
+    in_pieces[0, 0] = 2
+    flat = State(square, in_pieces, types)
     hexagons = np.zeros((6, 8), dtype=np.int32)
     hexagons[1:5, 1:3], hexagons[1:5, 3:5] = 2, 1  # numbered by the host's ids; the third cell is medium
     rows = State(hexagonal, hexagons, types[[0, 2, 1]], layout="rows", boundary=["free", "periodic"])
     voxels = np.zeros((3, 4, 5), dtype=np.int32)
     voxels[0, 1:3, 4], voxels[1, 1:3, 4] = 1, 2
     solid = State(cubic, voxels, types, boundary=["periodic", "free", "periodic"])
+    means = graph.weights["neural.cell_mean"][-2:].astype(float)
+    properties = np.array([[0, 0], [1.5, means[1]], [means[0], -2]])
+    aged = State(graph, ids, types, properties=properties)
     assert [tuple(map(float, line.split())) for line in ran.stdout.splitlines()] == [
         (*flat.energy(), *flat.delta_parts(2 * 14 + 4, 1)),
         (rows.energy()[0], rows.delta(11, 2)),
         (solid.energy()[0], solid.delta(59, 1)),
+        (aged.energy()[1], aged.delta(2 * 14 + 4, 1)),
     ]
 
 

@@ -118,6 +118,14 @@ def test_reads_packed_dimensions(tmp_path: Path) -> None:
         ),
         pytest.param(artifact_bytes(WEIGHTS, metadata(WEIGHTS, neural=NH | {"kind": "x"})), "unknown kind", id="kind"),
         pytest.param(artifact_bytes(WEIGHTS, metadata(WEIGHTS, neural=NH | {"stride": 3})), "shape", id="other stride"),
+        pytest.param(
+            artifact_bytes(WEIGHTS, metadata(WEIGHTS, neural=NH | {"members": 4})), "committees", id="a committee"
+        ),
+        pytest.param(
+            artifact_bytes(WEIGHTS, metadata(WEIGHTS, neural=NH | {"properties": ["age"]})),
+            "named properties of cells",
+            id="properties",
+        ),
         pytest.param(artifact_bytes(WEIGHTS, metadata(WEIGHTS)), "no place", id="weights without a network"),
         pytest.param(
             artifact_bytes(SYMBOLIC, metadata(SYMBOLIC, neural=NH)), "missing", id="a network without weights"

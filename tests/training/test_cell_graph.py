@@ -207,9 +207,9 @@ def test_flips_cost_what_whole_energies_say(world: World, sizes: Sizes, loudness
     state, rng = compact_state(world.lattice, world.rng), world.rng
     sites, new_ids = neighbour_flips(state, rng)
     exact = graph_on(world, sizes, loudness).double()
-    ids, types = batch_states([state])
     with torch.no_grad():
-        truth = exact.flip_deltas(ids, types, torch.from_numpy(sites)[None], torch.from_numpy(new_ids)[None])[0]
+        flips = (torch.from_numpy(array)[None] for array in (sites, new_ids))
+        truth = exact.flip_deltas(States.of([state]), *flips)[0]
     engine = State(model_of(hamiltonian), state.ids, state.types)
     found = engine.deltas(sites.astype(np.int64), new_ids)[:, 1]
     largest = max(abs(engine.energy()[1]), float(truth.abs().max()))

@@ -13,8 +13,7 @@ from neuralcpm_bridge.errors import UserError
 from training.backend import TorchBackend
 from training.export import artifact as exporting
 from training.export import export, hamiltonian_from_artifact
-from training.hamiltonians import make_preset
-from training.hamiltonians.hamiltonian import batch_states
+from training.hamiltonians import batch_states, make_preset
 from training.verify import verify_backends
 
 from ..strategies import random_state

@@ -122,11 +122,11 @@ def test_symmetries_turn_states_as_the_lattice_allows() -> None:
     ids = np.zeros((1, 6, 6), dtype=np.int32)
     ids[0, 2, 1:4] = 1
     snapshots = Snapshots(ids, np.array([[0, 1]], dtype=np.int32), (), lattice)
-    drawn, _ = draw_data(snapshots, 200, True, np.random.default_rng(0))
-    images = {state.tobytes() for state in drawn}
+    drawn = draw_data(snapshots, 200, True, np.random.default_rng(0))
+    images = {state.tobytes() for state in drawn.ids}
     assert images == {ids[0].ravel()[turn].tobytes() for turn in lattice.symmetries()}
-    still, _ = draw_data(snapshots, 5, False, np.random.default_rng(0))
-    assert (still == ids).all()
+    still = draw_data(snapshots, 5, False, np.random.default_rng(0))
+    assert (still.ids == ids).all()
 
 
 def test_all_chains_of_a_round_share_one_engine_model(data: Snapshots, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,10 +136,10 @@ def test_all_chains_of_a_round_share_one_engine_model(data: Snapshots, monkeypat
     monkeypatch.setattr(chains, "GROWTH_MCS", 2)
     groups = (ChainSection(start="data", sweeps=(1, 2)), ChainSection(start="mixed", sweeps=(1,)))
     trainer = Trainer(tiny_config(**short()), data)
-    together = Chains(groups, 4, data.lattice)
+    together = Chains(groups, 4)
     for expected in (1, 2):
-        ids, types = draw_data(data, 4, False, np.random.default_rng(0))
-        together.advance(trainer.hamiltonian, ExactChains(), ids, types, np.random.default_rng(1))
+        partners = draw_data(data, 4, False, np.random.default_rng(0))
+        together.advance(trainer.hamiltonian, ExactChains(), partners, np.random.default_rng(1))
         assert len(built) == expected
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from neuralcpm_bridge.artifact import LatticeEntry
+from neuralcpm_bridge.snapshots import Snapshots
 from training.enumeration import Enumeration, expected_total_variation, total_variation
 from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
 from training.samplers import ExactChains, ParallelSampler
@@ -35,13 +36,12 @@ def small_network(boundary: str = "periodic") -> Hamiltonian:
 def sampled(sampler: ExactChains | ParallelSampler, hamiltonian: Hamiltonian, world: Enumeration) -> np.ndarray:
     """Counts of every state over chains and rounds, after a warm-up."""
     rng = np.random.default_rng(0)
-    ids = world.ids(rng.integers(len(world.states), size=CHAINS))
-    types = np.repeat(world.types[None], CHAINS, axis=0)
+    chains = world.snapshots(rng.integers(len(world.states), size=CHAINS))
     counts, advance = np.zeros(len(world.states), dtype=np.int64), sampler.on(hamiltonian)
     for number in range(-3, ROUNDS):
-        ids, _ = advance(ids, types, 5 * GAP if number < 0 else GAP, seed=number + 3)
+        chains, _ = advance(chains, 5 * GAP if number < 0 else GAP, seed=number + 3)
         if number >= 0:
-            np.add.at(counts, world.index(ids), 1)
+            np.add.at(counts, world.index(chains.ids), 1)
     return counts
 
 
@@ -108,8 +108,7 @@ def test_staged_copies_sample_the_enumerated_law_of_two_stages() -> None:
     assert total_variation(counts, truth) < 2 * expected_total_variation(truth, CHAINS * ROUNDS)
     # The law is near that of one stage; how often a copy is made tells the two apart.
     start = np.random.default_rng(1).choice(len(truth), size=CHAINS, p=truth)
-    types = np.repeat(world.types[None], CHAINS, axis=0)
-    _, moves = chains.on(hamiltonian)(world.ids(start), types, 1500, seed=2)
+    _, moves = chains.on(hamiltonian)(world.snapshots(start), 1500, seed=2)
     made = moves.accepted / (CHAINS * 1500 * world.states.shape[1])
     two, one = (float(truth @ (1 - np.diag(world.copy_step(staged=staged)))) for staged in (True, False))
     assert abs(made - two) < 0.3 * (one - two)
@@ -123,11 +122,10 @@ def test_parallel_sampler_approaches_the_serial_one_with_fewer_flips_at_once(geo
     truth = world.copy_dynamics()
     distances = {}
     for flips in (1, 4):
-        ids = world.ids(np.random.default_rng(0).integers(len(world.states), size=1000))
-        types = np.repeat(world.types[None], len(ids), axis=0)
-        ids, moves = ParallelSampler(flips=flips).on(hamiltonian)(ids, types, 12, seed=1)
+        starts = world.snapshots(np.random.default_rng(0).integers(len(world.states), size=1000))
+        ended, moves = ParallelSampler(flips=flips).on(hamiltonian)(starts, 12, seed=1)
         assert 0 < moves.acceptance < 1
-        known = world.index(ids)
+        known = world.index(ended.ids)
         distances[flips] = total_variation(np.bincount(known[known >= 0], minlength=len(truth)), truth)
     assert distances[1] < distances[4]
 
@@ -137,10 +135,12 @@ def test_a_seed_gives_the_same_chains_again_whatever_the_threads() -> None:
     rng = np.random.default_rng(1)
     ids = rng.integers(0, 3, size=(4, 12, 12), dtype=np.int32)
     types = np.repeat(np.array([[0, 1, 2]], dtype=np.int32), 4, axis=0)
-    first, moves = ExactChains(threads=1).on(hamiltonian)(ids, types, 3, seed=5)
-    again, _ = ExactChains(threads=2).on(hamiltonian)(ids, types, 3, seed=5)
-    other, _ = ExactChains(threads=1).on(hamiltonian)(ids, types, 3, seed=6)
-    assert np.array_equal(first, again)
-    assert not np.array_equal(first, other)
+    starts = Snapshots(ids.copy(), types)
+    first, moves = ExactChains(threads=1).on(hamiltonian)(starts, 3, seed=5)
+    again, _ = ExactChains(threads=2).on(hamiltonian)(starts, 3, seed=5)
+    other, _ = ExactChains(threads=1).on(hamiltonian)(starts, 3, seed=6)
+    assert np.array_equal(first.ids, again.ids)
+    assert not np.array_equal(first.ids, other.ids)
     assert moves.proposals > moves.accepted > 0
-    assert not np.array_equal(first, ids)
+    assert not np.array_equal(first.ids, ids)
+    assert np.array_equal(starts.ids, ids)

@@ -60,7 +60,7 @@ def check_agreement(hamiltonian: Hamiltonian, states: list[CellState]) -> None:
         sites, new_ids = neighbour_flips(state, np.random.default_rng(number))
         with torch.no_grad():
             flips = (torch.from_numpy(array)[None] for array in (sites, new_ids))
-            deltas = hamiltonian.flip_deltas(ids[number : number + 1], types[number : number + 1], *flips)
+            deltas = hamiltonian.flip_deltas(States.of([state]), *flips)
         np.testing.assert_allclose(engine.deltas(sites, new_ids)[:, 0], deltas[0], rtol=1e-9, atol=1e-5)
 
 

@@ -70,7 +70,7 @@ def export(
         else NeuralEntry(**network.spec.model_dump(), weight=float(weights["neural.weight"])),
         training={"program": f"neuralcpm-bridge {__version__}", **(training or {})},
     )
-    states = list(examples) or example_states(metadata)
+    states = list(examples) or example_states(metadata, hamiltonian.property_spreads)
     metadata = metadata.model_copy(update={"examples": examples_of(hamiltonian, states)})
     return write_artifact(metadata, weights, path)
 
@@ -137,20 +137,23 @@ def examples_of(hamiltonian: Hamiltonian, states: Sequence[CellState]) -> list[E
     """Energies and flip differences in float64, of the float32 weights that the file holds."""
     exact = float64_copy(hamiltonian)
     examples = []
-    for number, state in enumerate(states):
+    for number, given in enumerate(states):
+        state = given.reading(hamiltonian.properties)
         sites, new_ids = example_flips(state, number)
         changed = np.repeat(state.ids.reshape(1, -1), 1 + len(sites), axis=0)
         changed[1 + np.arange(len(sites)), sites] = new_ids
         ids = torch.from_numpy(changed.reshape(-1, *state.shape)).long()
         with torch.no_grad():
             types = torch.from_numpy(state.types).long().expand(len(ids), -1)
-            symbolic, neural = (part.cpu().numpy() for part in exact(ids, types))
+            properties = torch.from_numpy(state.property_table()).expand(len(ids), -1, -1)
+            symbolic, neural = (part.cpu().numpy() for part in exact(ids, types, properties))
         total = symbolic + neural
         examples.append(
             Example(
                 shape=state.shape,
                 runs=Example.encode(state.ids),
                 types=state.types.tolist(),
+                properties={name: values.tolist() for name, values in state.properties.items()},
                 energy=total[0],
                 symbolic=symbolic[0],
                 neural=neural[0],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,15 +20,20 @@ RADIUS = 0.21
 back end sees the same length."""
 
 
-def example_states(metadata: Metadata) -> list[CellState]:
-    """Small random tissues that this model can take; the second one crosses the lattice's borders."""
+def example_states(metadata: Metadata, properties: Mapping[str, tuple[float, float]]) -> list[CellState]:
+    """Small random tissues that this model can take; the second one crosses the lattice's borders.
+
+    `properties`: mean and deviation of those that it reads.
+    """
     smallest = metadata.neural.smallest_lattice if metadata.neural is not None else 1
     dimension = metadata.geometry.dimension
     side = max(SIDE[dimension], 2 * smallest)
     lattice = metadata.lattice.with_shape(metadata.fixed_lattice or (side,) * (dimension - 1) + (side + 1,))
     ids = metadata.fixed_cells or 9
     rng = np.random.default_rng(0)
-    return [random_tissue(lattice, ids, len(metadata.types), rng, at_corner=number == 1) for number in range(EXAMPLES)]
+    tissues = [random_tissue(lattice, ids, len(metadata.types), rng, at_corner=k == 1) for k in range(EXAMPLES)]
+    drawn = [{name: rng.normal(*spread, size=ids) for name, spread in properties.items()} for _ in tissues]
+    return [replace(tissue, properties=of_cells) for tissue, of_cells in zip(tissues, drawn, strict=True)]
 
 
 def random_tissue(

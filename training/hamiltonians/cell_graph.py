@@ -115,7 +115,7 @@ class CellGraph(nn.Module):
         return self.member_energies(self.describe(states)).mean(1)
 
     def describe(self, states: States) -> CellGraphs:
-        given = 0 if states.properties is None else states.properties.shape[2]
+        given = states.properties.shape[2]
         if given != len(self.spec.properties):
             wanted = ", ".join(self.spec.properties) or "none"
             raise UserError(

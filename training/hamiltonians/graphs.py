@@ -75,9 +75,7 @@ def _describe(states: States, order: int) -> CellGraphs:
     shape = covariances(moments)[state, ids]
     trace = shape.diagonal(dim1=1, dim2=2).sum(1)
     inputs = [volumes[state, ids].double(), anisotropy(shape, trace), trace.sqrt(), surface]
-    own = torch.stack(inputs, dim=1)
-    if states.properties is not None:
-        own = torch.cat([own, states.properties[state, ids].double()], dim=1)
+    own = torch.cat([torch.stack(inputs, dim=1), states.properties[state, ids].double()], dim=1)
     way = between_middles(moments, state, ids, receiver, sender)
     contacts = torch.cat([contact[:, None], relations(way, shape, trace, receiver, sender)], dim=1)
     return CellGraphs(batch, state, ids, states.types[state, ids], own, medium, receiver, sender, contacts)

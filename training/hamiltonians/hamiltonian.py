@@ -15,8 +15,9 @@ from neuralcpm_bridge.state import CellState
 from neuralcpm_bridge.terms import TERMS as DECLARED
 
 from .cell_graph import CellGraph
+from .graphs import CELL_INPUTS
 from .networks import Network
-from .states import Flips, States, batch_states
+from .states import Flips, States
 from .term import TERMS, Positive, Term
 
 AnyTerm = TypeVar("AnyTerm", bound=Term)
@@ -113,6 +114,20 @@ class Hamiltonian(nn.Module):
     def architecture(self) -> str:
         return architecture_name(set(self.terms), self.network.spec.kind if self.network is not None else None)
 
+    @property
+    def properties(self) -> tuple[str, ...]:
+        """Named properties of cells that it reads."""
+        return self.network.spec.properties if self.network is not None else ()
+
+    @property
+    def property_spreads(self) -> dict[str, tuple[float, float]]:
+        """Mean and deviation of these over the training data."""
+        if not isinstance(self.network, CellGraph):
+            return {}
+        statistics = (self.network.cell_mean, self.network.cell_deviation)
+        columns = (values[len(CELL_INPUTS) :].tolist() for values in statistics)
+        return dict(zip(self.properties, zip(*columns, strict=True), strict=True))
+
     def states(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> States:
         """ids `[B, *shape]`, types `[B, C]` and properties `[B, C, P]` on this Hamiltonian's lattice."""
         return States(ids, types, self.lattice.with_shape(ids.shape[1:]), properties)
@@ -139,11 +154,11 @@ class Hamiltonian(nn.Module):
             members = self.network(states.ids, states.types)[:, None]
         return self.network_weight() * members
 
-    def flip_deltas(self, ids: Tensor, types: Tensor, sites: Tensor, new_ids: Tensor) -> Tensor:
+    def flip_deltas(self, states: States, sites: Tensor, new_ids: Tensor) -> Tensor:
         """ΔH `[B, n]` float64 of independent flips `sites[B, n]` → `new_ids[B, n]`: analytic terms from what a flip
         changes, a network from changed copies."""
-        flips = Flips(self.states(ids, types), sites, new_ids)
-        total = torch.zeros(sites.shape, dtype=torch.float64, device=ids.device)
+        flips = Flips(states, sites, new_ids)
+        total = torch.zeros(sites.shape, dtype=torch.float64, device=sites.device)
         if self.symbolic is not None:
             total = total + self.symbolic.flip_delta(flips)
         if self.network is not None and self.network_weight is not None:
@@ -152,5 +167,5 @@ class Hamiltonian(nn.Module):
 
     def of_states(self, states: Sequence[CellState]) -> Energies:
         """Energies of states of one lattice size; missing ids are filled up as non-existent."""
-        device = next(self.parameters()).device
-        return self(*(tensor.to(device) for tensor in batch_states(states)))
+        device, batch = next(self.parameters()).device, States.of(states, self.properties)
+        return self(*(tensor.to(device) for tensor in (batch.ids, batch.types, batch.properties)))

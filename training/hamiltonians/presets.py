@@ -60,12 +60,13 @@ def make_preset(
     order: int | None = None,
     terms: Mapping[str, tuple[float, ...]] | None = None,
     members: int = 1,
+    properties: tuple[str, ...] = (),
 ) -> Hamiltonian:
     """A freshly initialised Hamiltonian of a named size; draws from torch's global generator.
 
     Where the paper starts its closures: w_S = 0.25, w_NN = 1, λ = 0.05, J around 2. `order`: of contacts and surfaces;
     `terms`: further analytic terms and what each one measures of the data on the mean, by cell type; `members`: of the
-    committee of a cell graph.
+    committee of a cell graph; `properties`: of cells that it reads.
     """
     if name not in PRESETS:
         raise UserError(f"There is no preset {name!r}: choose one of {', '.join(PRESETS)}.")
@@ -93,11 +94,16 @@ def make_preset(
             f"A committee of {members} members was asked for, but the preset {name!r} is no cell graph: use one, such "
             "as graph1-closure."
         )
+    if properties and not network_name.startswith("graph"):
+        raise UserError(
+            f"model.properties asks for {', '.join(properties)}, but the preset {name!r} is no cell graph, which alone "
+            "reads properties of cells: use one, such as graph1-closure."
+        )
     if network_name in NETWORKS:
         spec = NETWORKS[network_name]
         if spec.is_graph:
             own_order = order or geometry_named(where.geometry).moore_order
-            spec = spec.model_copy(update={"order": own_order, "members": members})
+            spec = spec.model_copy(update={"order": own_order, "members": members, "properties": properties})
         elif padding is not None:
             spec = spec.model_copy(update={"padding": padding})
         network = build_network(spec, len(types), ids, where, target_volume or TARGET_VOLUME[family])

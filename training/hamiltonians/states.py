@@ -23,8 +23,22 @@ class States:
     some, named properties of cells `[B, C, P]`; not to be changed."""
 
     def __init__(self, ids: Tensor, types: Tensor, lattice: Lattice, properties: Tensor | None = None) -> None:
-        self.ids, self.types, self.lattice, self.properties = ids, types, lattice, properties
+        self.ids, self.types, self.lattice = ids, types, lattice
+        self.properties = self.types.new_zeros((*types.shape, 0)).double() if properties is None else properties
         self._kept: dict[Hashable, Any] = {}
+
+    @classmethod
+    def of(cls, states: Sequence[CellState], properties: Sequence[str] = ()) -> States:
+        """States of one lattice with the named properties; missing ids are filled up as non-existent."""
+        ids, types = batch_states(states)
+        tables = torch.zeros((*types.shape, len(properties)), dtype=torch.float64)
+        for table, state in zip(tables, states, strict=True):
+            table[: state.types.size] = torch.from_numpy(state.reading(properties).property_table())
+        return cls(ids, types, states[0].lattice, tables)
+
+    def chosen(self, which: Tensor) -> States:
+        """Some of them, by number."""
+        return States(self.ids[which], self.types[which], self.lattice, self.properties[which])
 
     def once(self, key: Hashable, compute: Callable[[], Kept]) -> Kept:
         """What was computed under this key, computed at its first use."""
@@ -129,8 +143,7 @@ class Flips:
         which = torch.arange(batch, device=self.sites.device).repeat_interleave(count)[part]
         sites, new_ids = (values.reshape(-1, 1)[part] for values in (self.sites, self.new_ids))
         ids = states.flat[which].scatter_(1, sites, new_ids).view(-1, *states.lattice.shape)
-        of_cells = None if states.properties is None else states.properties[which]
-        return States(ids, states.types[which], states.lattice, of_cells)
+        return States(ids, states.types[which], states.lattice, states.properties[which])
 
 
 class Side:

@@ -15,7 +15,7 @@ from neuralcpm_bridge.lattice import boundary_text, size_text
 from .options import Json, Model
 
 if TYPE_CHECKING:
-    from neuralcpm_bridge.artifact import Artifact, Metadata
+    from neuralcpm_bridge.artifact import Artifact, Metadata, NeuralEntry
 
 
 def info(model: Model, as_json: Json = False) -> None:
@@ -53,7 +53,9 @@ def energy(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("state", "energy", "symbolic", "neural", title=f"{artifact.metadata.name} on {backend.name}")
+    reads = f", which reads {', '.join(artifact.metadata.properties)}" if artifact.metadata.properties else ""
+    title = f"{artifact.metadata.name}{reads}, on {backend.name}"
+    table = Table("state", "energy", "symbolic", "neural", title=title)
     for number, part in enumerate(parts):
         table.add_row(str(number), *(f"{value:.6g}" for value in (part.total, part.symbolic, part.neural)))
     Console().print(table)
@@ -139,6 +141,7 @@ def _print_info(artifact: Artifact) -> None:
         "lattice": f"{meta.geometry.name}, {lattice}, {boundary_text(meta.boundary)} boundary",
         "neighbours": ", ".join(f"{term} to order {order}" for term, order in meta.orders.items()) or "–",
         "ids": cells,
+        "properties": _properties_text(artifact),
         "receptive field": field,
         "temperature": f"{meta.temperature:g}",
         "convention": meta.convention,
@@ -152,11 +155,24 @@ def _print_info(artifact: Artifact) -> None:
     if meta.symbolic:
         table.add_row("symbolic part", _symbolic_text(meta))
     if meta.neural:
-        sizes = {"widths": meta.neural.widths, "pools": meta.neural.pools, "blocks": meta.neural.conv_widths}
-        shown = ", ".join(f"{key} {'-'.join(map(str, value))}" for key, value in sizes.items() if value)
-        network = f"w_NN {meta.neural.weight:.4g}, stride {meta.neural.stride}, {shown}"
-        table.add_row("network", f"{network}, {meta.neural.padding} padding")
+        table.add_row("network", f"w_NN {meta.neural.weight:.4g}, {_network_text(meta.neural)}")
     Console().print(table)
+
+
+def _network_text(network: NeuralEntry) -> str:
+    if network.is_graph:
+        members = f", a committee of {network.members}" if network.members > 1 else ""
+        rounds = f"{network.rounds} round{'s' * (network.rounds > 1)} of messages"
+        return f"{rounds}, width {network.width}, contacts to order {network.order}{members}"
+    sizes = {"widths": network.widths, "pools": network.pools, "blocks": network.conv_widths}
+    shown = ", ".join(f"{key} {'-'.join(map(str, value))}" for key, value in sizes.items() if value)
+    return f"stride {network.stride}, {shown}, {network.padding} padding"
+
+
+def _properties_text(artifact: Artifact) -> str:
+    """What it reads of every cell besides its type, with the range over all types of the training data."""
+    found = {name: (ends[1:, 0].min(), ends[1:, 1].max()) for name, ends in artifact.property_ranges.items()}
+    return ", ".join(f"{name} ({low:.4g} to {high:.4g} in training)" for name, (low, high) in found.items()) or "–"
 
 
 def _symbolic_text(meta: Metadata) -> str:

@@ -149,7 +149,8 @@ NCPM_API int ncpm_change_pixels(ncpm_state* state, int64_t count, const int64_t*
 /* Changes a cell's type; an id that does not exist yet appears, type -1 removes a cell without pixels. */
 NCPM_API int ncpm_set_type(ncpm_state* state, int32_t id, int32_t type);
 
-/* One of the properties that the model reads; until it is set, a cell has the mean of the training data. */
+/* One of the properties that the model reads, by its number; until it is set, a cell has the mean of the training
+ * data. */
 NCPM_API int ncpm_set_property(ncpm_state* state, int32_t id, int32_t number, double value);
 
 /* A cell dies: its pixels become medium, its id ceases to exist. */
@@ -187,6 +188,8 @@ NCPM_API int ncpm_mirror_follow(ncpm_mirror* mirror, int64_t cells, const int64_
 /* One cell that is new, or whose type may have changed. */
 NCPM_API int ncpm_mirror_appear(ncpm_mirror* mirror, int64_t host_id, int32_t type, int32_t* followed);
 
+/* After a load and where cells are new or their properties may have changed: those that are seen as medium have none.
+ */
 NCPM_API int ncpm_mirror_set_property(ncpm_mirror* mirror, int64_t host_id, int32_t number, double value);
 
 NCPM_API int ncpm_mirror_delta(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* delta);

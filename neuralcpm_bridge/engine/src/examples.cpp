@@ -48,6 +48,19 @@ int site_of(const json::Value& flip, const State& state) {
   return state.lattice().site({0, row, col});
 }
 
+// {name: [a value per id]}; what the example does not say has the means of the training data.
+Properties properties_of(const Model& model, const json::Value& example) {
+  Properties properties;
+  const json::Value& given = entry(example, "properties");
+  if (given.is_null()) return properties;
+  for (const std::string& name : model.properties()) {
+    properties.emplace_back();
+    for (const json::Value& value : entry(given, name.c_str()).as_array("examples.properties"))
+      properties.back().push_back(value.as_number("examples.properties"));
+  }
+  return properties;
+}
+
 void check_example(const std::shared_ptr<const Model>& model, const json::Value& example) {
   std::vector<std::int64_t> shape;
   std::int64_t sites = 1;
@@ -60,7 +73,8 @@ void check_example(const std::shared_ptr<const Model>& model, const json::Value&
   for (const json::Value& type : entry(example, "types").as_array("examples.types"))
     types.push_back(small(type, "examples.types"));
   const Lattice lattice = Lattice::make(model->geometry, Layout::Axes, shape, model->periodic);
-  State state(model, lattice, expand(entry(example, "runs"), std::size_t(sites)), types, {});
+  State state(model, lattice, expand(entry(example, "runs"), std::size_t(sites)), types, {},
+              properties_of(*model, example));
   const Energy energy = state.energy();
   const double scale = std::abs(energy.symbolic) + std::abs(energy.neural);
   compare(energy.symbolic, entry(example, "symbolic"), scale, "symbolic");

@@ -26,8 +26,8 @@ struct GuardedState : Guard {
   State state;
 
   GuardedState(std::shared_ptr<const Model> model, const Lattice& lattice, std::vector<std::int32_t> ids,
-               std::vector<std::int32_t> types, StateOptions options)
-      : state(std::move(model), lattice, std::move(ids), std::move(types), options) {}
+               std::vector<std::int32_t> types, StateOptions options, Properties properties = {})
+      : state(std::move(model), lattice, std::move(ids), std::move(types), options, std::move(properties)) {}
 };
 
 struct GuardedMirror : Guard {

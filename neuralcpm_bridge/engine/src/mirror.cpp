@@ -166,7 +166,8 @@ Comparison Mirror::compare(const std::int64_t* host_ids) {
       std::max(std::abs(cached.symbolic - result.energy.symbolic), std::abs(cached.neural - result.energy.neural));
   if (!std::isfinite(result.drift))
     throw Error("The model's energy is not a number: its weights are out of range, export it again.");
-  if (result.differing) state().reset(std::move(found), std::vector<std::int32_t>(tissue.types));
+  if (result.differing)
+    state().reset(std::move(found), std::vector<std::int32_t>(tissue.types), Properties(tissue.properties));
   return result;
 }
 

@@ -45,6 +45,11 @@ NeuralSpec neural_spec(const json::Value& neural) {
   NeuralSpec spec;
   spec.kind = entry(neural, "kind").as_string("neural.kind");
   if (spec.is_graph()) return graph_spec(neural, std::move(spec));
+  for (const char* key : {"members", "properties"})
+    if (!entry(neural, key).is_null())
+      throw Error(
+          "The network of the kind '" + spec.kind + "' has the entry '" + key + "', but cell graphs alone have " +
+          (std::string(key) == "members" ? "committees" : "named properties of cells") + ": export the model again.");
   spec.stride = size(entry(neural, "stride"), "neural.stride");
   spec.widths = sizes(entry(neural, "widths"), "neural.widths");
   spec.pools = sizes(entry(neural, "pools"), "neural.pools");
@@ -183,6 +188,11 @@ int Model::order(const std::string& term) const {
 
 double Model::scalar(const std::string& key, double otherwise) const {
   return has(key) ? weight(key).doubles.at(0) : otherwise;
+}
+
+const std::vector<std::string>& Model::properties() const {
+  static const std::vector<std::string> none;
+  return neural ? neural->properties : none;
 }
 
 double Model::property_mean(int number) const {

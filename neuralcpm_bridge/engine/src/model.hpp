@@ -68,7 +68,8 @@ struct Model {
   bool has_term(const std::string& name) const;  // any of its weights
   int order(const std::string& term) const;      // of the neighbours it looks at
   double scalar(const std::string& key, double otherwise) const;
-  double property_mean(int number) const;  // over the training data, of a named property of cells
+  const std::vector<std::string>& properties() const;  // named ones of cells that it reads
+  double property_mean(int number) const;              // over the training data, of a named property of cells
 
   // Whether the engine itself can compute the neural part (none, cell_graph, nh or local_nh).
   bool covered() const { return !neural || neural->is_graph() || neural->kind == "nh" || neural->kind == "local_nh"; }

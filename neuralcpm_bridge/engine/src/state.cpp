@@ -41,13 +41,32 @@ void check_cells(const Model& model, std::size_t sites, const std::vector<std::i
   }
 }
 
+void check_properties(const Model& model, const std::vector<std::int32_t>& types, const Properties& properties) {
+  if (properties.empty()) return;
+  const std::vector<std::string>& names = model.properties();
+  if (properties.size() != names.size())
+    throw Error(str((long long)properties.size()) + " properties of cells were given, but the model reads " +
+                str((long long)names.size()) + ": give exactly those.");
+  for (std::size_t number = 0; number < names.size(); ++number) {
+    const std::string& name = names[number];
+    if (properties[number].size() != types.size())
+      throw Error("The property '" + name + "' has " + str((long long)properties[number].size()) +
+                  " values, but there are " + str((long long)types.size()) + " ids: give one value per id.");
+    for (std::size_t id = 1; id < types.size(); ++id)
+      if (types[id] > 0 && !std::isfinite(properties[number][id]))
+        throw Error("The property '" + name + "' of cell " + str((long long)id) +
+                    " is not a finite number: give it a value.");
+  }
+}
+
 }  // namespace
 
 State::State(std::shared_ptr<const Model> model, const Lattice& lattice, std::vector<std::int32_t> ids,
-             std::vector<std::int32_t> types, StateOptions options)
+             std::vector<std::int32_t> types, StateOptions options, Properties properties)
     : model_(std::move(model)), options_(options) {
   check_lattice(*model_, lattice);
   check_cells(*model_, std::size_t(lattice.sites()), ids, types);
+  check_properties(*model_, types, properties);
   tissue_.lattice = lattice;
   symbolic_weight_ = model_->scalar("symbolic.weight", 1.0);
   offset_ = model_->scalar("symbolic.offset", 0.0);
@@ -57,17 +76,17 @@ State::State(std::shared_ptr<const Model> model, const Lattice& lattice, std::ve
     tissue_.look_at(model_->neural->order);
     tissue_.look_at_shapes();
   }
-  adopt(std::move(ids), std::move(types));
+  adopt(std::move(ids), std::move(types), std::move(properties));
   if (model_->neural && options_.part != Part::Symbolic) neural();
 }
 
-void State::adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types) {
+void State::adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types, Properties properties) {
   std::optional<CellMoments> moments = measured(ids, int(types.size()));
+  fill_properties(properties, types);
   tissue_.ids = std::move(ids);
   tissue_.types = std::move(types);
+  tissue_.properties = std::move(properties);
   tissue_.moments = std::move(moments);
-  for (std::vector<double>& values : tissue_.properties) values.clear();
-  fill_properties();
   rebuild_caches();
 }
 
@@ -79,9 +98,10 @@ std::optional<CellMoments> State::measured(const std::vector<std::int32_t>& ids,
   return found;
 }
 
-void State::reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types) {
+void State::reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types, Properties properties) {
   check_cells(*model_, tissue_.ids.size(), ids, types);
-  adopt(std::move(ids), std::move(types));
+  check_properties(*model_, types, properties);
+  adopt(std::move(ids), std::move(types), std::move(properties));
 }
 
 void State::rebuild() {
@@ -89,12 +109,15 @@ void State::rebuild() {
   rebuild_caches();
 }
 
-// Cells that have none get the mean of the training data.
-void State::fill_properties() {
-  if (!model_->neural) return;
-  tissue_.properties.resize(model_->neural->properties.size());
-  for (std::size_t number = 0; number < tissue_.properties.size(); ++number)
-    tissue_.properties[number].resize(tissue_.cells(), model_->property_mean(int(number)));
+// Ids that have none get the mean of the training data, and so do those of no cell.
+void State::fill_properties(Properties& properties, const std::vector<std::int32_t>& types) const {
+  properties.resize(model_->properties().size());
+  for (std::size_t number = 0; number < properties.size(); ++number) {
+    const double mean = model_->property_mean(int(number));
+    properties[number].resize(types.size(), mean);
+    for (std::size_t id = 0; id < types.size(); ++id)
+      if (types[id] < 1) properties[number][id] = mean;
+  }
 }
 
 void State::rebuild_caches() {
@@ -230,11 +253,18 @@ void State::set_type(std::int32_t id, int type) {
   if (id >= old_cells) {
     tissue_.types.resize(id + 1, -1);
     tissue_.volumes.resize(id + 1, 0);
-    fill_properties();
+    fill_properties(tissue_.properties, tissue_.types);
     if (tissue_.moments) tissue_.moments->grow(id + 1);
     for (const auto& term : terms_) term->grow(id + 1);
   }
   if (tissue_.types[id] == type) return;
+  if (type == -1)
+    for (std::size_t number = 0; number < tissue_.properties.size(); ++number)
+      tissue_.properties[number][id] = model_->property_mean(int(number));
+  give_type(id, type);
+}
+
+void State::give_type(std::int32_t id, int type) {
   tissue_.types[id] = type;
   if (neural_) neural_->changed(tissue_, neural_->wants_sites() ? sites_of(id) : std::vector<int>(), {id});
 }
@@ -244,9 +274,13 @@ void State::set_property(std::int32_t id, int number, double value) {
   if (number < 0 || number >= known)
     throw Error("Property " + str(number) + " was to be set, but the model reads " + str(known) +
                 " properties of cells: count them from 0.");
-  if (cell(id) == 0 || !std::isfinite(value))
-    throw Error("Property '" + model_->neural->properties[number] + "' of cell " + str(id) +
-                " was to be set to a value that is no number, or for the medium: give a cell a finite number.");
+  const std::string& name = model_->properties()[number];
+  if (id < 1 || id >= tissue_.cells() || tissue_.types[id] < 1)
+    throw Error("The property '" + name + "' of cell " + str(id) +
+                " was to be set, but there is no such cell: give it a type first.");
+  if (!std::isfinite(value))
+    throw Error("The property '" + name + "' of cell " + str(id) + " was to become " + std::to_string(value) +
+                ": give a finite number.");
   if (tissue_.properties[number][id] == value) return;
   tissue_.properties[number][id] = value;
   if (neural_) neural_->changed(tissue_, {}, {id});
@@ -278,10 +312,11 @@ std::vector<std::uint8_t> State::inside_range() {
   return inside;
 }
 
-void State::trade_types(std::int32_t a, std::int32_t b) {
+void State::trade_places(std::int32_t a, std::int32_t b) {
+  for (std::vector<double>& values : tissue_.properties) std::swap(values[a], values[b]);
   const std::int32_t type = tissue_.types[a];
-  set_type(a, tissue_.types[b]);  // one after the other: what each reaches is small, their hull may not be
-  set_type(b, type);
+  give_type(a, tissue_.types[b]);  // one after the other: what each reaches is small, their hull may not be
+  give_type(b, type);
 }
 
 void State::remove_cell(std::int32_t id) {

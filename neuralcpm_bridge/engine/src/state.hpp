@@ -32,11 +32,13 @@ inline constexpr std::int32_t kMaxCells = 1 << 24;
 // Every argument is checked; Error leaves the state as it was. Used by one thread at a time.
 class State {
  public:
+  // properties: of those that the model reads, in its order; none at all: every cell has the means of the training
+  // data.
   State(std::shared_ptr<const Model> model, const Lattice& lattice, std::vector<std::int32_t> ids,
-        std::vector<std::int32_t> types, StateOptions options);
+        std::vector<std::int32_t> types, StateOptions options, Properties properties = {});
 
   // Replaces the state by another one on the same lattice.
-  void reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types);
+  void reset(std::vector<std::int32_t> ids, std::vector<std::int32_t> types, Properties properties = {});
   void rebuild();  // every cache from scratch
 
   Energy energy();
@@ -48,8 +50,8 @@ class State {
   void change_pixels(const std::vector<int>& sites, const std::vector<std::int32_t>& new_ids);
   // An id that does not exist yet appears, without pixels; type -1 removes a cell that has none.
   void set_type(std::int32_t id, int type);
-  // One of the named properties that the model reads, by its number there. Until it is set, a cell has the mean of the
-  // training data.
+  // One of the named properties that the model reads, by its number there. A cell that appears has the mean of the
+  // training data until it is set.
   void set_property(std::int32_t id, int number, double value);
   // A cell dies: its pixels become medium and its id ceases to exist.
   void remove_cell(std::int32_t id);
@@ -68,7 +70,7 @@ class State {
   double symbolic_delta_unchecked(const Flip& flip);  // delta is this, rules included, ...
   double neural_delta_unchecked(const Flip& flip);    // ... plus this; each 0 where it is not selected
   void commit_unchecked(const Flip& flip);
-  void trade_types(std::int32_t a, std::int32_t b);  // two existing cells exchange them
+  void trade_places(std::int32_t a, std::int32_t b);  // two existing cells exchange types and properties
   double selected_energy();
 
   // Of a committee: the neural part, or what a flip does to it, as each member has it, weight included.
@@ -84,7 +86,7 @@ class State {
   std::uint64_t attempts = 0;
 
  private:
-  void adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types);
+  void adopt(std::vector<std::int32_t> ids, std::vector<std::int32_t> types, Properties properties);
   // Of cells as they lie on the lattice, where a term looks at them; throws Error for a cell without a shape.
   std::optional<CellMoments> measured(const std::vector<std::int32_t>& ids, int cells) const;
   void rebuild_caches();
@@ -95,7 +97,8 @@ class State {
   NeuralTerm& neural();
   std::vector<int> sites_of(std::int32_t id) const;
   void move_pixel(const Flip& flip);
-  void fill_properties();
+  void fill_properties(Properties& properties, const std::vector<std::int32_t>& types) const;
+  void give_type(std::int32_t id, int type);
 
   std::shared_ptr<const Model> model_;
   StateOptions options_;

@@ -120,14 +120,14 @@ void trade(State& state, const SweepOptions& options, SweepCounts& counts) {
     // No more trades than attempts: the next step's numbers begin where this one's end.
     const Words random = philox(options.seed, state.attempts + k, kTrade);
     const std::int32_t a = 1 + below(random[0], cells), b = 1 + below(random[1], cells);
-    if (types[a] == types[b] || types[a] < 0 || types[b] < 0) continue;
-    state.trade_types(a, b);
+    if (types[a] < 0 || types[b] < 0 || state.tissue().alike(a, b)) continue;
+    state.trade_places(a, b);
     const double traded = state.selected_energy();
     if (passes(traded - energy, options.temperature, 1.0, [&] { return unit(random[2], random[3]); })) {
       energy = traded;
       ++counts.traded;
     } else {
-      state.trade_types(a, b);
+      state.trade_places(a, b);
     }
   }
 }

@@ -17,14 +17,14 @@ struct SweepOptions {
   bool boundary_only = false;  // skip attempts between sites of one cell, keeping count of them
   bool balanced = false;       // weigh every copy by how often its reverse is proposed
   bool staged = false;         // ask the network only about copies that pass the analytic terms
-  int trades = 0;              // pairs of cells asked to trade their types after every MCS
+  int trades = 0;              // pairs of cells asked to trade places after every MCS
 };
 
 struct SweepCounts {
   std::int64_t attempts = 0;   // one per site and MCS
   std::int64_t proposals = 0;  // attempts between different cells: those that cost a ΔH
   std::int64_t accepted = 0;
-  std::int64_t traded = 0;  // pairs of cells that traded their types
+  std::int64_t traded = 0;  // pairs of cells that traded places
 };
 
 // Advances the state. An attempt is a uniform target site and a uniform neighbour of it as source; it is consumed

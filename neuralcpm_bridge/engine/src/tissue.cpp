@@ -4,6 +4,12 @@
 
 namespace ncpm {
 
+bool Tissue::alike(std::int32_t a, std::int32_t b) const {
+  for (const std::vector<double>& values : properties)
+    if (values[a] != values[b]) return false;
+  return types[a] == types[b];
+}
+
 int Tissue::number_of(int order) const {
   for (std::size_t i = 0; i < neighbourhoods.size(); ++i)
     if (neighbourhoods[i].order() == order) return int(i);

@@ -209,21 +209,17 @@ const char* ncpm_type_name(const ncpm_model* model, int32_t type) {
 }
 
 int ncpm_property_count(const ncpm_model* model, int32_t* count) {
-  return guard([&] {
-    const Model& found = model_of(models().find(model));
-    *given(count, "count") = found.neural ? int32_t(found.neural->properties.size()) : 0;
-  });
+  return guard([&] { *given(count, "count") = int32_t(model_of(models().find(model)).properties().size()); });
 }
 
 const char* ncpm_property_name(const ncpm_model* model, int32_t number) {
   const char* name = nullptr;
   guard([&] {
-    const Model& found = model_of(models().find(model));
-    const int32_t count = found.neural ? int32_t(found.neural->properties.size()) : 0;
-    if (number < 0 || number >= count)
+    const std::vector<std::string>& names = model_of(models().find(model)).properties();
+    if (number < 0 || std::size_t(number) >= names.size())
       throw Error("The name of property " + std::to_string(number) + " was asked for, but the model reads " +
-                  std::to_string(count) + ": count them from 0.");
-    name = found.neural->properties[number].c_str();
+                  std::to_string(names.size()) + ": count them from 0.");
+    name = names[number].c_str();
   });
   return name;
 }

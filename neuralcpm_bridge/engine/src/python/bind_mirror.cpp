@@ -106,6 +106,19 @@ void bind_mirror(nb::module_& m) {
           nb::arg("host_ids").noconvert(),
           "All cells there are now, and pixels written outside of the Metropolis algorithm; False: load again.")
       .def(
+          "set_properties",
+          [](Self& self, const Indices& cells, const Table& values) {
+            const auto lock = self.claim();
+            if (cells.size() != values.shape(0))
+              throw Error(std::to_string(values.shape(0)) + " rows of properties were given for " +
+                          std::to_string(cells.size()) + " cells: give one per cell.");
+            for (std::size_t row = 0; row < cells.size(); ++row)
+              for (std::size_t number = 0; number < values.shape(1); ++number)
+                self.mirror.set_property(cells(row), int(number), values(row, number));
+          },
+          nb::arg("cells").noconvert(), nb::arg("values").noconvert(),
+          "[n, P]: the properties that the model reads, of the host's cells.")
+      .def(
           "delta",
           [](Self& self, std::int64_t site, std::int64_t host_id) {
             const auto lock = self.claim();

@@ -46,6 +46,8 @@ void bind_model(nb::module_& m) {
       .def_prop_ro("metadata", [](const Model& self) { return self.metadata; })
       .def_prop_ro("name", [](const Model& self) { return self.name; })
       .def_prop_ro("type_names", [](const Model& self) { return self.type_names; })
+      .def_prop_ro(
+          "properties", [](const Model& self) { return self.properties(); }, "Named ones of cells that it reads.")
       .def_prop_ro("geometry", [](const Model& self) { return name_of(self.geometry); })
       .def_prop_ro("boundary", &boundary_of, "A word per axis, as in training.")
       .def_prop_ro(

@@ -1,3 +1,4 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -51,16 +52,18 @@ struct Flips {
 
 std::shared_ptr<Self> make_state(std::shared_ptr<Model> model, const Ids& ids, const Types& types,
                                  const std::string& part, bool forbid_extinction, const std::string& layout,
-                                 const std::vector<std::string>& boundary) {
+                                 const std::vector<std::string>& boundary, const std::optional<Table>& properties) {
   const StateOptions options = options_from(part, forbid_extinction);
   const Lattice lattice = lattice_of(*model, ids, layout, boundary);
   auto id_list = to_vector(ids);
   auto type_list = to_vector(types);
+  Properties of_cells = properties_from(properties);
   nb::gil_scoped_release unlocked;
-  return std::make_shared<Self>(std::move(model), lattice, std::move(id_list), std::move(type_list), options);
+  return std::make_shared<Self>(std::move(model), lattice, std::move(id_list), std::move(type_list), options,
+                                std::move(of_cells));
 }
 
-void reset(Self& self, const Ids& ids, const Types& types) {
+void reset(Self& self, const Ids& ids, const Types& types, const std::optional<Table>& properties) {
   const auto lock = self.claim();
   const Lattice& lattice = self.state.lattice();
   std::vector<std::int64_t> found;
@@ -69,7 +72,7 @@ void reset(Self& self, const Ids& ids, const Types& types) {
   if (found != std::vector<std::int64_t>(shape.begin(), shape.end()))
     throw Error("A lattice of " + size_text(found) + " sites was given to a state of " + lattice.text() +
                 ": make a new state.");
-  self.state.reset(to_vector(ids), to_vector(types));
+  self.state.reset(to_vector(ids), to_vector(types), properties_from(properties));
 }
 
 nb::object deltas(Self& self, const Indices& sites, const Indices& new_ids) {
@@ -110,9 +113,11 @@ void bind_state(nb::module_& m) {
   nb::class_<Self>(m, "State", "One state under one model. Used by one thread at a time.")
       .def(nb::new_(&make_state), nb::arg("model"), nb::arg("ids").noconvert(), nb::arg("types").noconvert(),
            nb::arg("part") = "full", nb::arg("forbid_extinction") = false, nb::arg("layout") = "axes",
-           nb::arg("boundary") = std::vector<std::string>(),
-           "ids [H, W] or [D, H, W]; boundary: a word per axis, none: the model's.")
-      .def("reset", &reset, nb::arg("ids").noconvert(), nb::arg("types").noconvert())
+           nb::arg("boundary") = std::vector<std::string>(), nb::arg("properties").noconvert() = nb::none(),
+           "ids [H, W] or [D, H, W]; boundary: a word per axis, none: the model's; properties [C, P] of cells, none: "
+           "the training data's means.")
+      .def("reset", &reset, nb::arg("ids").noconvert(), nb::arg("types").noconvert(),
+           nb::arg("properties").noconvert() = nb::none())
       .def(
           "rebuild",
           [](Self& self) {
@@ -173,6 +178,13 @@ void bind_state(nb::module_& m) {
             self.state.set_property(cell, number, value);
           },
           nb::arg("cell"), nb::arg("number"), nb::arg("value"), "One of the named properties that the model reads.")
+      .def_prop_ro(
+          "properties",
+          [](Self& self) {
+            const auto lock = self.claim();
+            return properties_to(self.state.tissue());
+          },
+          "[C, P]: the named properties that the model reads.")
       .def(
           "member_energies",
           [](Self& self) {
@@ -205,7 +217,7 @@ void bind_state(nb::module_& m) {
           nb::arg("cell"), "A cell dies: its pixels become medium.")
       .def(
           "set_cell_coupling",
-          [](Self& self, const Couplings& coupling) {
+          [](Self& self, const Table& coupling) {
             const auto lock = self.claim();
             self.state.set_cell_coupling(to_vector(coupling), int(coupling.shape(0)), int(coupling.shape(1)));
           },

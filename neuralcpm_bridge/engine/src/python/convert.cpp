@@ -81,4 +81,20 @@ nb::dict weights_to(const Weights& weights) {
   return arrays;
 }
 
+Properties properties_from(const std::optional<Table>& table) {
+  if (!table) return {};
+  Properties properties(table->shape(1), std::vector<double>(table->shape(0)));
+  for (std::size_t number = 0; number < table->shape(1); ++number)
+    for (std::size_t id = 0; id < table->shape(0); ++id) properties[number][id] = (*table)(id, number);
+  return properties;
+}
+
+nb::object properties_to(const Tissue& tissue) {
+  const std::size_t count = tissue.properties.size();
+  std::vector<double> table;
+  for (int id = 0; id < tissue.cells(); ++id)
+    for (std::size_t number = 0; number < count; ++number) table.push_back(tissue.property(id, int(number)));
+  return to_numpy(std::move(table), {std::size_t(tissue.cells()), count});
+}
+
 }  // namespace ncpm::python

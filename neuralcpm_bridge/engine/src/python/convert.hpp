@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ using Ids = nb::ndarray<const std::int32_t, nb::c_contig, nb::device::cpu>;     
 using HostIds = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;  // likewise
 using Types = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Indices = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Couplings = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // a row per cell
 
 // The lattice of an array on a model's geometry; `boundary` has a word per axis, or none: the model's.
 Lattice lattice_of(const Model& model, std::size_t axes, const std::size_t* shape, const std::string& layout,
@@ -47,6 +48,10 @@ auto to_vector(const Array& array) {
   using Number = std::remove_const_t<typename Array::Scalar>;
   return std::vector<Number>(array.data(), array.data() + array.size());
 }
+
+// Named properties of cells [C, P], to and from a list for each; none: those of the training data's mean.
+Properties properties_from(const std::optional<Table>& table);
+nb::object properties_to(const Tissue& tissue);
 
 inline std::pair<double, double> as_pair(const Energy& energy) { return {energy.symbolic, energy.neural}; }
 
