@@ -82,7 +82,7 @@ RECIPES = {
     for recipe in (
         Recipe("cellsort-a", (0.5, 0.5, 1 / 3, 0.2, 4 / 15), 0.1, 60.0, mcs=1000),
         Recipe("cellsort-b", (2.5, 1.0, 1.0, 4.5, 1.0), 0.5, 60.0, mcs=3000),
-        Recipe("elongation", (4.0, 4.0, 3.0, 4.0, 3.0), 0.5, 80.0, 60, 12, 16.0, mcs=1000, length=(0.5, 21.0)),
+        Recipe("elongation", (4.0, 4.0, 3.0, 4.0, 3.0), 0.5, 80.0, 60, 12, 16.0, mcs=1000, length=(0.25, 21.0)),
         Recipe("cellular-mnist", (6.0, 6.0, 3.0, 6.0, 3.0), 0.974, 100.0, mcs=400, samples=1280, field=10.0),
         Recipe("bipolar", (8.0, 8.0, 4.0, 8.0, 4.0), 1.0, 150.0, 125, 40, 35.0, 2.0, 2000, 1000, field=0.15),
     )
@@ -93,7 +93,15 @@ IN_3D: dict[str, dict[str, Any]] = {
     "cellsort-b": {"side": 40, "target": 350.0, "radius": 14.0, "mcs": 500, "samples": 16},
     # Smaller cells than in 2D: no length may come near to half of the lattice. A constraint must be stronger to stretch
     # them as far, for one site of more changes a length less.
-    "elongation": {"side": 40, "target": 180.0, "radius": 7.0, "mcs": 500, "samples": 32, "length": (2.0, 14.5)},
+    "elongation": {
+        "side": 30,
+        "cells": 10,
+        "target": 100.0,
+        "radius": 7.0,
+        "mcs": 500,
+        "samples": 96,
+        "length": (2.0, 11.0),
+    },
 }
 """What changes where a recipe goes to a cubic lattice: a state there holds as many flips as a dozen in 2D, and a
 Monte Carlo step makes as many more."""

@@ -23,10 +23,10 @@ def reproduce(name: str, setting: Setting) -> dict[str, Any]:
     """Run one experiment; its results as one JSON-ready dictionary."""
     if name not in EXPERIMENTS:
         raise UserError(f"There is no experiment {name!r}: choose one of {', '.join(EXPERIMENTS)}.")
-    if setting.lattice != "square" and EXPERIMENTS[name] != "cellsort":
+    if setting.lattice != "square" and EXPERIMENTS[name] not in ("cellsort", "elongation"):
         raise UserError(
             f"The experiment {name} trains a network of convolutions, which exists on square lattices only: leave the "
-            "lattice out, or choose cellsort-a or cellsort-b."
+            "lattice out, or choose cellsort-a, cellsort-b or elongation."
         )
     run: Callable[[str, Setting], dict[str, Any]] = import_module(f".{EXPERIMENTS[name]}", __package__).run
     return run(name, setting)

@@ -82,7 +82,7 @@ def run(name: str, setting: Setting) -> dict[str, Any]:
     results = measured(drawn, data)
     for part, states in drawn.items():
         results[part]["axial_rmse_error"] = axial_error(states, data, setting.seed)
-    network = models[0].network
+    network = models.closure.network
     results |= {
         "paper": PAPER,
         "receptive_field": network.spec.receptive_field if network is not None else None,

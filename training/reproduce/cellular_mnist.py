@@ -57,7 +57,7 @@ def run(name: str, setting: Setting) -> dict[str, Any]:
     for part, states in {**drawn, "data": data}.items():
         score = classifier_score(trained.classifier, states, seed=setting.seed)
         results[part] |= {"classifier_score": score.score, "classifier_score_95": [score.low, score.high]}
-    network = models[0].network
+    network = models.closure.network
     results |= {
         "paper": PAPER,
         "classifier_accuracy": trained.accuracy,

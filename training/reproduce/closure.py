@@ -3,8 +3,9 @@ same starts, sampled from mixed states, measured side by side."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.metrics import summary
@@ -25,10 +26,10 @@ class Plan:
 
     `regularizer` ρ bounds the energy gap between chains and data to 1 / 4ρ where chains are too slow to close it:
     many cells that have to change places. There `trades` lets them do so while training, `sample_trades` while
-    sampling too, and `staged` makes chains several times faster.
+    sampling too, and `staged` makes chains several times faster. `push` bounds what a cell graph adds to single flips.
     """
 
-    preset: str = "local8-closure"
+    preset: str = "graph1-closure"
     temperature: float = 1.0
     steps: int = 450
     baseline_steps: int = 300
@@ -38,6 +39,7 @@ class Plan:
     lr: float = 3e-3
     decay: float = 0.3
     regularizer: float = 0.0
+    push: float | None = None
     averaging: float = 0.9
     sweeps: int = 6
     reset: float = 0.02
@@ -85,6 +87,7 @@ class Plan:
                     "kind": "conditional",
                     "regularizer": self.regularizer,
                     "regularize": "gap",
+                    "push": self.push,
                 },
                 "optimizer": {
                     "steps": self.steps,
@@ -116,21 +119,28 @@ class Plan:
         )
 
 
-def train_both(plan: Plan, data: Snapshots, setting: Setting) -> tuple[Hamiltonian, Hamiltonian]:
-    """The closure and the baseline."""
-    models = []
-    for name, config in (("closure", plan.closure(setting)), ("baseline", plan.baseline(setting))):
-        trainer = Trainer(config, data, setting.run_folder(name))
-        models.append(trainer.run(setting.show(name)))
-    return models[0], models[1]
+class Trained(NamedTuple):
+    """Both models, and what training the closure cost: processor seconds of all its threads."""
+
+    closure: Hamiltonian
+    baseline: Hamiltonian
+    processor_seconds: float
 
 
-def sample_both(
-    models: tuple[Hamiltonian, Hamiltonian], plan: Plan, data: Snapshots, setting: Setting
-) -> dict[str, Snapshots]:
+def train_both(plan: Plan, data: Snapshots, setting: Setting) -> Trained:
+    def train(name: str, config: Config) -> Hamiltonian:
+        return Trainer(config, data, setting.run_folder(name)).run(setting.show(name))
+
+    began = time.process_time()
+    closure = train("closure", plan.closure(setting))
+    seconds = time.process_time() - began
+    return Trained(closure, train("baseline", plan.baseline(setting)), seconds)
+
+
+def sample_both(models: Trained, plan: Plan, data: Snapshots, setting: Setting) -> dict[str, Snapshots]:
     """Snapshots of both models from mixed starts."""
     drawn = {}
-    for name, model in zip(("closure", "baseline"), models, strict=True):
+    for name, model in (("closure", models.closure), ("baseline", models.baseline)):
         setting.tell(f"{name}: sampling {plan.replicates} chains of {plan.mcs} MCS")
         drawn[name] = sample_from_mixed(
             model_of(model, plan.temperature),

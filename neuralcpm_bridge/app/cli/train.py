@@ -172,7 +172,7 @@ def reproduce(
     ] = Scale.small,
     seed: Seed = 0,
     threads: Threads = None,
-    lattice: Annotated[Geometry, typer.Option(help="The lattice; others than square for cellsort alone.")] = (
+    lattice: Annotated[Geometry, typer.Option(help="The lattice; others than square: cellsort, elongation.")] = (
         Geometry.square
     ),
     output: Annotated[
