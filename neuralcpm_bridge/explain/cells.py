@@ -121,8 +121,8 @@ class Cells:
         return replace(self, **copies)
 
 
-def cells_of(state: CellState, order: int, properties: Floats | None = None) -> Cells:
-    """The cells of a state and who touches whom; `order`: of the neighbours that touch; `properties` `[C, P]`."""
+def cells_of(state: CellState, order: int) -> Cells:
+    """The cells of a state and who touches whom; `order`: of the neighbours that touch."""
     lattice, alive = state.lattice, state.cells
     if not alive.size:
         raise UserError(
@@ -155,7 +155,7 @@ def cells_of(state: CellState, order: int, properties: Floats | None = None) -> 
         medium=medium[None],
         contact=np.r_[length[~with_medium], length[~with_medium]][sorting][None],
         way=_shortest(lattice, middles[sender] - middles[receiver])[None],
-        properties=(np.zeros((alive.size, 0)) if properties is None else properties[alive])[None],
+        properties=state.property_table()[alive][None],
     )
 
 

@@ -23,11 +23,6 @@ class Network:
                 f"The model has {kind}, but explain reads cell graphs, whose inputs are properties of cells: train one "
                 "(preset graph1-closure), or fit analytic terms to this model (neuralcpm distill)."
             )
-        if entry.properties:
-            raise UserError(
-                f"The model reads the properties of cells {', '.join(entry.properties)}, but states hold none yet: "
-                "explain a model without."
-            )
         self.order, self.rounds, self.properties = entry.order, entry.rounds, entry.properties
         self.weight, self.members = entry.weight, entry.members
         self.types = len(artifact.metadata.types)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,7 +49,8 @@ class Frame:
     `labels[H, W]` or `[D, H, W]` (0 = medium); `cell_types` maps each label to the name of its type (None: the file
     does not say); `type_order` is the order of the names in the file; `boundary` and `voxel` are None where the file
     does not say, `geometry` where its lattice has sites as an image has pixels; `simulated` says that the lattice comes
-    from a cellular Potts model, where loose sites are no defect.
+    from a cellular Potts model, where loose sites are no defect; `properties` maps names of further numbers of cells to
+    those of each label.
     """
 
     file: Path
@@ -62,6 +63,7 @@ class Frame:
     geometry: GeometryName | None = None
     layout: Layout = "axes"
     voxel: Voxel | None = None
+    properties: dict[str, dict[int, float]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UserError
-from ..state import CellState
+from ..state import CellState, is_property_name
 from .frames import ONE_TYPE, Frame, Stack, labels_of, types_on_sites
 from .images import read_images
 
@@ -44,25 +47,40 @@ def _numbered_types(labels: NDArray[np.integer], types: NDArray[np.integer]) -> 
 # -- types from a table -----------------------------------------------------------------------------------------
 
 
+class Row(NamedTuple):
+    """What a table says of one cell: the name of its type, and its properties in the order of the columns."""
+
+    cell_type: str
+    properties: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class TypeTable:
-    """A CSV with the columns label, type and perhaps file: type names by file name ("" = all files) and label."""
+    """A CSV with the columns label, type and perhaps file: rows by file name ("" = all files) and label.
+
+    Further columns are properties of cells.
+    """
 
     path: Path
-    entries: dict[tuple[str, int], str]
+    entries: dict[tuple[str, int], Row]
+    properties: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.entries.values()))
+        return tuple(dict.fromkeys(row.cell_type for row in self.entries.values()))
 
     def apply(self, frame: Frame) -> None:
-        types = {}
+        rows = {}
         for label in labels_of(frame):
-            name = self.entries.get((frame.file.name, label)) or self.entries.get(("", label))
-            if name is None:
+            row = self.entries.get((frame.file.name, label)) or self.entries.get(("", label))
+            if row is None:
                 raise UserError(f"Cell {label} has no type in {self.path.name}: add a line for it.")
-            types[label] = name
-        frame.cell_types, frame.type_order = types, self.names
+            rows[label] = row
+        frame.cell_types, frame.type_order = {label: row.cell_type for label, row in rows.items()}, self.names
+        frame.properties = {
+            name: {label: row.properties[number] for label, row in rows.items()}
+            for number, name in enumerate(self.properties)
+        }
 
 
 def read_type_table(path: Path) -> TypeTable:
@@ -73,14 +91,16 @@ def read_type_table(path: Path) -> TypeTable:
     first = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=first.count)
     rows = csv.DictReader(text.splitlines(), delimiter=delimiter)
-    columns = [(name or "").strip().lower() for name in rows.fieldnames or ()]
+    headers = [(name or "").strip() for name in rows.fieldnames or ()]
+    columns = [name.lower() if name.lower() in COLUMNS else name for name in headers]
     if not {"label", "type"} <= set(columns):
         raise UserError(
-            f"{path} has the columns {', '.join(columns) or 'none'}, but label, type and, if types differ between "
+            f"{path} has the columns {', '.join(headers) or 'none'}, but label, type and, if types differ between "
             "files, file are needed: name them in the first line."
         )
     rows.fieldnames = columns
-    entries: dict[tuple[str, int], str] = {}
+    properties = _property_columns(columns, path)
+    entries: dict[tuple[str, int], Row] = {}
     for row in rows:
         label, cell_type, file = ((row.get(column) or "").strip() for column in COLUMNS)
         if not label.isdigit() or int(label) == 0:
@@ -88,9 +108,42 @@ def read_type_table(path: Path) -> TypeTable:
         if not cell_type or cell_type == "0" or cell_type.lower() == "medium":
             raise UserError(f"Line {rows.line_num} of {path} gives a cell the type {cell_type!r}: name a type of cell.")
         name = f"type{cell_type}" if cell_type.isdigit() else cell_type
-        if entries.setdefault((file, int(label)), name) != name:
-            raise UserError(f"Line {rows.line_num} of {path} gives label {label} a second type: keep one of them.")
-    return TypeTable(path, entries)
+        values = tuple(_number(row.get(column), column, rows.line_num, path) for column in properties)
+        entry = entries.setdefault((file, int(label)), Row(name, values))
+        if entry != Row(name, values):
+            what = "type" if entry.cell_type != name else "row"
+            raise UserError(f"Line {rows.line_num} of {path} gives label {label} a second {what}: keep one of them.")
+    return TypeTable(path, entries, tuple(properties.values()))
+
+
+def _property_columns(columns: Sequence[str], path: Path) -> dict[str, str]:
+    """Further columns and the names of the properties that they are; columns without a name (an index) are none."""
+    properties: dict[str, str] = {}
+    for column in columns:
+        if not column or column in COLUMNS:
+            continue
+        name = re.sub(r"\W+", "_", column, flags=re.ASCII).strip("_")
+        if not is_property_name(name) or column in properties or name in properties.values():
+            raise UserError(
+                f"{path} has a column {column!r}, but further columns are properties of cells, each with a name of its "
+                "own that begins with a letter: rename it, or take it out."
+            )
+        properties[column] = name
+    return properties
+
+
+def _number(text: str | None, column: str, line: int, path: Path) -> float:
+    try:
+        value = float((text or "").strip())
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        found = repr(text.strip()) if text and text.strip() else "nothing"
+        raise UserError(
+            f"Line {line} of {path} has {found} in the column {column!r}, but further columns are properties of cells, "
+            "a number in each line: correct it, or take the column out."
+        )
+    return value
 
 
 # -- one image per type -----------------------------------------------------------------------------------------

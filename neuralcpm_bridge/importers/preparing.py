@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +61,13 @@ class Prepared:
     def state(self, types: tuple[str, ...]) -> CellState:
         """The state, its cells numbered 1, 2, …; `types` are all names, the medium first."""
         numbers = {label: types.index(name) for label, name in (self.frame.cell_types or {}).items()}
-        return CellState.from_labels(self.frame.labels, numbers, self.lattice)
+        state = CellState.from_labels(self.frame.labels, numbers, self.lattice)
+        labels = distinct_labels(self.frame.labels).tolist()
+        columns = {
+            name: np.array([0.0, *(values[label] for label in labels)])
+            for name, values in self.frame.properties.items()
+        }
+        return replace(state, properties=columns)
 
 
 def parse_window(text: str) -> Window:

@@ -93,12 +93,21 @@ def test_other_files_that_are_no_label_images(cli, tmp_path: Path) -> None:
         ("label,type\n3,medium\n", "the type 'medium'"),
         ("label,type\n3,a\n3,b\n", "a second type"),
         ("label,type\n3,a\n7,b\n", "Cell 200 has no type in types.csv"),
+        ("label,type,age\n3,a,1\n3,a,2\n", "gives label 3 a second row"),
+        ("label,type,age\n3,a,1\n7,a,\n", "Line 3 of {table} has nothing in the column 'age'"),
+        ("label,type,age\n3,a,1\n7,a\n", "Line 3 of {table} has nothing in the column 'age'"),
+        ("label,type,age\n3,a,old\n", "Line 2 of {table} has 'old' in the column 'age'"),
+        ("label,type,age\n3,a,nan\n", "Line 2 of {table} has 'nan' in the column 'age'"),
+        ("label,type,age,age\n3,a,1,2\n", "a column 'age'"),
+        ("label,type,my age,my-age\n3,a,1,2\n", "a column 'my-age'"),
+        ("label,type,µ\n3,a,1\n", "a column 'µ'"),
     ],
 )
 def test_bad_tables_of_types(table: str, words: str, cli, tmp_path: Path) -> None:
     save_image(tmp_path / "a.png", labels())
     (tmp_path / "types.csv").write_text(table)
-    assert words in problems(cli, tmp_path, "--types", tmp_path / "types.csv")[0]
+    said = problems(cli, tmp_path, "--types", tmp_path / "types.csv")[0]
+    assert words.format(table=tmp_path / "types.csv") in said
 
 
 def test_bad_second_channels(cli, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,25 @@ def test_types_from_a_table(load, tmp_path: Path) -> None:
     found, _ = load(tmp_path, "--types", table)
     assert found.type_names == ("medium", "red", "type2", "blue")
     assert found.types.tolist() == [[0, 1, 2, 3], [0, 1, 2, 1]]
+
+
+def test_further_columns_of_the_table_are_properties(load, cli, tmp_path: Path) -> None:
+    """By name, cell by cell, in the order of the data set's numbers; an index without a name is none."""
+    for name in ("a.png", "b.png"):
+        save_image(tmp_path / name, np.kron(labels(), np.ones((2, 2), dtype=int)))
+    table = tmp_path / "types.csv"
+    table.write_text(
+        ",label,GFP intensity,type,file,age\n0,200,1e3,red,,5\n1,7,-2.5,red,,6\n2,3,0.5,red,b.png,8\n3,3,0,red,,7\n"
+    )
+    found, said = load(tmp_path, "--types", table, "--scale", 0.5)
+    assert found.property_names == ("GFP_intensity", "age")
+    assert found.properties.tolist() == [[[0, 0], [gfp, age], [-2.5, 6], [1000, 5]] for gfp, age in ((0, 7), (0.5, 8))]
+    assert "properties GFP_intensity, age" in " ".join(said.split())
+    (tmp_path / "b.png").unlink()
+    found, _ = load(tmp_path, "--types", table, "--border", "crop")
+    target = tmp_path / "out" / "data.npz"
+    assert json.loads(cli("data", "info", target, "--json")[1])["properties"]["age"] == [5, 7]
+    assert "age (5 to 7)" in " ".join(cli("data", "info", target)[1].split())
 
 
 @pytest.mark.parametrize("channels", ["pages", "samples", "imagej"])

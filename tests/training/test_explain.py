@@ -44,7 +44,7 @@ def tissue(lattice: Lattice, seed: int) -> Cells:
     """Touching cells in medium, with a property."""
     rng = np.random.default_rng(seed)
     state = random_tissue(lattice, 9, len(NAMES), rng)
-    return cells_of(state, 2, rng.normal(size=(state.types.size, 1)))
+    return cells_of(replace(state, properties={"age": rng.normal(size=state.types.size)}), 2)
 
 
 # -- energies ------------------------------------------------------------------------------------------------------
@@ -68,12 +68,15 @@ def in_memory(model: Hamiltonian) -> Artifact:
 @given(worlds(), st.sampled_from(["graph1", "graph2"]))
 def test_energies_of_cells_are_those_of_torch_and_the_engine(world: World, preset: str) -> None:
     torch.manual_seed(world.seed % 1000)
-    model = make_preset(preset, NAMES, lattice=world.entry, order=world.order, members=2, target_volume=20.0)
+    model = make_preset(
+        preset, NAMES, lattice=world.entry, order=world.order, members=2, target_volume=20.0, properties=("age",)
+    )
     artifact = in_memory(model)
     state = compact_state(world.lattice, world.rng)
+    state = replace(state, properties={"age": world.rng.normal(size=state.types.size)})
     cells, network = cells_of(state, world.order), model.network.double()
     found = Network(artifact).energies(cells)
-    wanted = network.cell_energies(network.describe(States(*batch_states([state]), world.lattice))).detach().numpy()
+    wanted = network.cell_energies(network.describe(States.of([state], ["age"]))).detach().numpy()
     np.testing.assert_array_equal(cells.ids, state.cells)
     np.testing.assert_allclose(found[:, 0], wanted.T, atol=1e-5)
     assert found.mean(axis=0).sum() == pytest.approx(open_backend(artifact, state).energy().neural, abs=1e-3)

@@ -49,7 +49,10 @@ def import_(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files or folders.", show_default=False)],
     output: Output,
     types: Annotated[
-        Path | None, typer.Option(help="Types of cells: a CSV with the columns label, type and perhaps file.")
+        Path | None,
+        typer.Option(
+            help="Types of cells: a CSV with the columns label, type and perhaps file; others are properties."
+        ),
     ] = None,
     type_channel: Annotated[
         bool, typer.Option("--type-channel", help="Types of cells: the second channel of each image.")
@@ -149,6 +152,7 @@ def info(
         "geometry": snapshots.lattice.geometry.name,
         "boundary": snapshots.boundary[0] if len(set(snapshots.boundary)) == 1 else list(snapshots.boundary),
         "types": list(_names(snapshots)),
+        "properties": _property_ranges(snapshots),
         "volume_range": [int(volumes.min()), int(volumes.max())] if volumes.size else None,
         "measured_states": measures.pop("states"),
         **measures,
@@ -200,6 +204,13 @@ def _names(snapshots: Snapshots) -> tuple[str, ...]:
     return (*snapshots.type_names, *(f"type{number}" if number else "medium" for number in numbers))
 
 
+def _property_ranges(snapshots: Snapshots) -> dict[str, list[float]]:
+    """Smallest and largest value over all cells, by name."""
+    found = snapshots.properties[snapshots.types > 0]
+    ends = np.stack([found.min(axis=0), found.max(axis=0)], axis=1) if len(found) else np.zeros((found.shape[1], 2))
+    return dict(zip(snapshots.property_names, ends.tolist(), strict=True))
+
+
 def _sheet(snapshots: Snapshots, name: str) -> Any:
     """A contact sheet with the names of the files the states came from, where they are known."""
     from neuralcpm_bridge.pictures import contact_sheet
@@ -217,7 +228,8 @@ def _in_short(snapshots: Snapshots) -> str:
     lattice = f"{size} {snapshots.lattice.geometry.name}" if snapshots.lattice.geometry.name == "hexagonal" else size
     states = "1 state" if len(snapshots) == 1 else f"{len(snapshots)} states"
     cells = sum(len(state.cells) for state in snapshots) / len(snapshots)
-    return f"{states} of {lattice}, {cells:.4g} cells each, types {', '.join(_names(snapshots)[1:])}"
+    properties = f", properties {', '.join(snapshots.property_names)}" if snapshots.property_names else ""
+    return f"{states} of {lattice}, {cells:.4g} cells each, types {', '.join(_names(snapshots)[1:])}{properties}"
 
 
 def _print_info(name: str, facts: dict[str, Any]) -> None:
@@ -234,6 +246,8 @@ def _print_info(name: str, facts: dict[str, Any]) -> None:
         "volume": "–"
         if not facts["volume_range"]
         else "mean {:.4g}, {} to {}".format(facts["volume_mean"], *facts["volume_range"]),
+        "properties": ", ".join(f"{key} ({low:.4g} to {high:.4g})" for key, (low, high) in facts["properties"].items())
+        or "–",
         "fragmented cells": f"{facts['fragmented_cells']:.2g} per state",
         "heterotypic boundary": _number(facts["heterotypic_fraction"]),
         "further arrays": ", ".join(facts["arrays"]) or "–",
