@@ -118,10 +118,16 @@ def _execute(command: list[str], where: Path, log: Path, threads: int, progress:
         with suppress(UserError):  # a model without the plugin does not need it, and the plugin says where it does
             environment[LIBRARY_VARIABLE] = str(engine_library())
     finished = False
-    with log.open("w") as record, tempfile.TemporaryFile("w+", errors="replace") as errors:
+    with log.open("w", encoding="utf-8") as record, tempfile.TemporaryFile() as errors:
         try:
             process = subprocess.Popen(
-                command, cwd=where, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True, errors="replace"
+                command,
+                cwd=where,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                encoding="utf-8",
+                errors="replace",
             )
         except OSError as error:
             return f"{command[0]} does not start ({error.strerror})"
@@ -144,7 +150,7 @@ def _execute(command: list[str], where: Path, log: Path, threads: int, progress:
             process.wait()
             raise
         errors.seek(0)
-        said = errors.read()
+        said = errors.read().decode("utf-8", "replace")
         record.write(said)
     return None if finished and code == 0 else said or f"it ended with exit code {code} before it was finished"
 

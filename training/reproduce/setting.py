@@ -67,4 +67,4 @@ class Setting:
         """Results as `results.json` in the folder."""
         if self.folder is not None:
             with writing(self.folder / "results.json") as temporary:
-                temporary.write_text(json.dumps(results, indent=1) + "\n")
+                temporary.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -115,6 +115,6 @@ def gemm_speed() -> float:
     """This core's float32 matrix product in a process of its own: BLAS reads its thread count at start."""
     single = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"), "1")
     done = subprocess.run(
-        [sys.executable, "-c", GEMM], capture_output=True, text=True, check=True, env=os.environ | single
+        [sys.executable, "-c", GEMM], capture_output=True, encoding="ascii", check=True, env=os.environ | single
     )
     return float(done.stdout)

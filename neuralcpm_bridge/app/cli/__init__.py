@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import tempfile
 import traceback
@@ -55,6 +56,9 @@ app.add_typer(morpheus.morpheus_app, name="morpheus", cls=VerbGroup)
 
 def main() -> None:
     """Run a verb; a user's mistake is one sentence and exit code 2, a bug of ours a sentence and a log."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # letters that a console lacks become question marks, not errors
     sys.exit(run())
 
 
@@ -70,7 +74,7 @@ def run(arguments: list[str] | None = None) -> int:
         return 130
     except Exception as error:
         log = Path(tempfile.mkstemp(prefix="neuralcpm-", suffix=".log")[1])
-        log.write_text(traceback.format_exc())
+        log.write_text(traceback.format_exc(), encoding="utf-8")
         print(f"neuralcpm: unexpected {type(error).__name__}: {error} (details in {log})", file=sys.stderr)
         return 1
 

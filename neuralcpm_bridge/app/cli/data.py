@@ -6,16 +6,16 @@ import json
 import sys
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.lattice import boundary_text
-from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
 from .options import Json
+
+if TYPE_CHECKING:
+    from neuralcpm_bridge.snapshots import Snapshots
 
 data_app = typer.Typer(name="data", help="Make, import and look at data sets.", no_args_is_help=True)
 
@@ -140,7 +140,10 @@ def info(
     as_json: Json = False,
 ) -> None:
     """What a data set holds: lattice, types, volumes, shapes, contacts, and where it came from."""
+    import numpy as np
+
     from neuralcpm_bridge.metrics import summary
+    from neuralcpm_bridge.snapshots import load_snapshots
 
     snapshots = load_snapshots(file)
     chosen = _evenly(len(snapshots), MEASURED)
@@ -196,7 +199,8 @@ def _check_output(output: Path) -> None:
 
 def _evenly(count: int, most: int) -> list[int]:
     """Indices of at most `most` of `count` states, evenly spread."""
-    return sorted({round(index) for index in np.linspace(0, count - 1, min(count, most))})
+    shown = min(count, most)
+    return sorted({round(index * (count - 1) / max(shown - 1, 1)) for index in range(shown)})
 
 
 def _names(snapshots: Snapshots) -> tuple[str, ...]:
@@ -235,6 +239,8 @@ def _in_short(snapshots: Snapshots) -> str:
 def _print_info(name: str, facts: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from neuralcpm_bridge.lattice import boundary_text
 
     types, contacts = facts["types"], facts["contact_length"]
     overview = Table(show_header=False, title=name, title_justify="left")

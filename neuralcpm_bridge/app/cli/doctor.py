@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -38,6 +37,8 @@ def doctor() -> None:
 
 
 def package_findings() -> list[Finding]:
+    from importlib.metadata import version as installed_version
+
     from neuralcpm_bridge import __version__
 
     machine = f"Python {platform.python_version()}, {platform.platform()}"
@@ -49,7 +50,7 @@ def package_findings() -> list[Finding]:
         "onnx": "only for training and export: pip install 'neuralcpm-bridge[train]'",
     }.items():
         present = importlib.util.find_spec(package) is not None
-        version = importlib.metadata.version(package) if present else "missing"
+        version = installed_version(package) if present else "missing"
         findings.append(Finding(package, version, "" if present else advice))
     return findings
 
@@ -106,6 +107,6 @@ def morpheus_finding() -> Finding:
 
 def _ask(command: list[str]) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+        return subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", timeout=60).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""

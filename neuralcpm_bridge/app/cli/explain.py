@@ -67,7 +67,7 @@ def _write(found: Explanation, folder: Path) -> None:
     write_page(found, folder / "explain.html")
     save_png(energy_picture(found.energies, found.types), folder / "energies.png")
     with writing(folder / "explain.json") as temporary:
-        temporary.write_text(json.dumps(found.json(), indent=1) + "\n")
+        temporary.write_text(json.dumps(found.json(), indent=1) + "\n", encoding="utf-8")
 
 
 def _print_table(found: Explanation) -> None:

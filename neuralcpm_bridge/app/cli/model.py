@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from neuralcpm_bridge.errors import needs_torch
-from neuralcpm_bridge.lattice import boundary_text, size_text
 
 from .options import Json, Model
 
@@ -125,6 +123,8 @@ def _print_info(artifact: Artifact) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from neuralcpm_bridge.lattice import boundary_text, size_text
+
     meta = artifact.metadata
     lattice = f"trained on {size_text(meta.lattice.shape)}" if meta.lattice.shape else "any size"
     if meta.fixed_lattice:
@@ -176,6 +176,8 @@ def _properties_text(artifact: Artifact) -> str:
 
 
 def _symbolic_text(meta: Metadata) -> str:
+    import numpy as np
+
     from neuralcpm_bridge.conventions import model_terms
     from neuralcpm_bridge.terms import TERMS
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from neuralcpm_bridge.errors import UserError, needs_torch
-from neuralcpm_bridge.lattice import size_text
 
 from .machine import usable_cores
 from .options import Json, Model
@@ -259,6 +258,7 @@ def _generate(
     threads: int | None,
     lattice: Geometry = Geometry.square,
 ) -> None:
+    from neuralcpm_bridge.lattice import size_text
     from training.datasets import RECIPES, generate
 
     recipe = RECIPES[name].on(lattice.value)
