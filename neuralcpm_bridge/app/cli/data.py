@@ -210,6 +210,8 @@ def _names(snapshots: Snapshots) -> tuple[str, ...]:
 
 def _property_ranges(snapshots: Snapshots) -> dict[str, list[float]]:
     """Smallest and largest value over all cells, by name."""
+    import numpy as np
+
     found = snapshots.properties[snapshots.types > 0]
     ends = np.stack([found.min(axis=0), found.max(axis=0)], axis=1) if len(found) else np.zeros((found.shape[1], 2))
     return dict(zip(snapshots.property_names, ends.tolist(), strict=True))
