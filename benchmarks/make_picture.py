@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from neuralcpm_bridge.app.demo import share_of
-from neuralcpm_bridge.app.report.measuring import Measured, aspect_gap_title
+from neuralcpm_bridge.metrics.comparing import Measured, aspect_gap_title
 from neuralcpm_bridge.pictures.drawing import FAINT, INK, PAPER, save_png, type_colour, write
 from neuralcpm_bridge.pictures.states import state_image, to_image
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots

@@ -231,6 +231,14 @@ class Lattice:
         rounds = np.floor_divide(straight, self.shape) * np.array(self.periodic)
         return away - rounds @ self.periods
 
+    def shortest(self, ways: NDArray[np.generic]) -> NDArray[np.float64]:
+        """Ways `[n, d]` along the geometry's axes as nearest images round periodic ones, in space."""
+        found = np.asarray(ways, dtype=np.float64)
+        for axis, (wraps, period) in enumerate(zip(self.periodic, self.periods, strict=True)):
+            if wraps:
+                found = found - np.round(found[:, axis : axis + 1] / self.shape[axis]) * period
+        return self.in_space(found)
+
     def symmetries(self) -> list[NDArray[np.int64]]:
         """Turns and mirrors that this lattice, shape and boundary included, has: `ids.ravel()[permutation]`."""
         return _lattice_symmetries(self)

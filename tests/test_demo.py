@@ -17,8 +17,8 @@ from cc3d_steppables.inject import Project
 from morpheus_xml.check import check_model
 from morpheus_xml.reader import read_model
 from neuralcpm_bridge.app.cli import app, run
-from neuralcpm_bridge.app.report.measuring import Measured
 from neuralcpm_bridge.artifact import load_artifact
+from neuralcpm_bridge.metrics.comparing import Measured
 
 from .browser import find_browser, open_page
 

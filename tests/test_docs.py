@@ -34,7 +34,7 @@ SMALLER = {
     r"^(neuralcpm (?:cc3d )?verify (?!.*--flips).*)$": r"\1 --flips 20",
     r"^(neuralcpm (?:simulate|evaluate) (?!.*--mcs).*)$": r"\1 --mcs 1",
     r"^(neuralcpm (?:evaluate) (?!.*--replicates).*)$": r"\1 --replicates 2",
-    r"^(neuralcpm distill .*)$": r"\1 --flips 200 --steps 1",
+    r"^(neuralcpm distill .*)$": r"\1 --flips 200 --steps 1 --replicates 2 --mcs 1",
     r"^(neuralcpm report .*)$": r"\1 --mcs 1 --replicates 2",
     r"^(neuralcpm train (?!--example).*)$": r"\1 --set warmstart.steps=2 --set sampler.pool=4 --set optimizer.batch=2 "
     "--set optimizer.steps=4 --set optimizer.refresh=2",

@@ -11,7 +11,8 @@ import pytest
 
 from neuralcpm_bridge.app.report import Sampling, write_report
 from neuralcpm_bridge.app.report.gather import checkpoint_header, find_runs
-from neuralcpm_bridge.app.report.measuring import Measured, nearest_to_data
+from neuralcpm_bridge.app.report.measuring import nearest_to_data
+from neuralcpm_bridge.metrics.comparing import Measured
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
 from .browser import find_browser, open_page

@@ -7,14 +7,16 @@ from pathlib import Path
 import torch
 
 from neuralcpm_bridge.artifact import Artifact
-from neuralcpm_bridge.distill import Distilled
+from neuralcpm_bridge.distill import Behaviour, Distilled
 
 from .export import export
 from .hamiltonians import TERMS, Hamiltonian, Symbolic
 
 
-def write_distilled(result: Distilled, source: Artifact, path: str | Path) -> Artifact:
-    """Its terms as those of a model without a network."""
+def write_distilled(
+    result: Distilled, source: Artifact, path: str | Path, behaviour: Behaviour | None = None
+) -> Artifact:
+    """Its terms as those of a model without a network; what is known of it goes along."""
     meta = source.metadata
     terms = []
     for name, values in result.terms.items():
@@ -34,5 +36,7 @@ def write_distilled(result: Distilled, source: Artifact, path: str | Path) -> Ar
             "decision mismatch": result.decision_mismatch,
             "network explained": result.network_explained,
             "flips": result.flips,
+            "verdict of runs": None if behaviour is None else behaviour.verdict,
+            "kept in runs": None if behaviour is None else behaviour.json()["kept"],
         },
     )

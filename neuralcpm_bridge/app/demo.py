@@ -22,6 +22,7 @@ from neuralcpm_bridge.artifact import Artifact, load_artifact
 from neuralcpm_bridge.embedded import Dynamics, open_chains
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.metrics.comparing import Measured, aspect_gap_title, comparable_measures
 from neuralcpm_bridge.pretrained import PREFIX, resolve_model
 from neuralcpm_bridge.recording import Recording
 from neuralcpm_bridge.sampling import mixed_starts
@@ -29,7 +30,7 @@ from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 from neuralcpm_bridge.state import CellState
 
 from .report import write_report
-from .report.measuring import Measured, aspect_gap_title, comparable_measures, nearest_to_data
+from .report.measuring import nearest_to_data
 
 RECIPE = "elongation"
 CLOSURE = PREFIX + "elongated-cells"

@@ -1,7 +1,8 @@
-"""Least squares of ΔH on contacts, volumes and surfaces, no more of them than a held-out set asks for."""
+"""Least squares of ΔH on contacts, volumes, surfaces and lengths, no more of them than a held-out set asks for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -9,34 +10,44 @@ from numpy.typing import NDArray
 
 from ..artifact import Metadata
 from ..conventions import TARGETS
+from ..delta import Part
 from ..errors import UserError
 from ..terms import TERMS, ModelTerm, Values
-from .features import FlipChanges, flip_changes, type_pairs
+from .features import BeforeAfter, FlipChanges, flip_changes, type_pairs
 from .sampling import FlipSample
 
 WORTH = 0.002
-"""Gain in held-out R² below which a further term is left out: simpler models are easier to believe."""
+"""Gain in held-out R² below which a further term is left out: simpler models are easier to believe. In a closure it is
+the R² of what the network adds, which contacts and volumes would drown."""
 HIGHEST_POWER = 4
 NEGLIGIBLE = 1e-9
 
 
 @dataclass(frozen=True)
 class Column:
-    """One fitted number: its term, the type (or pair of types) it belongs to, and what it is called."""
+    """One fitted number: its quantity, the type (or pair of types) it belongs to, its power, and what that is taken
+    about, where it is not the mean."""
 
-    term: str
+    quantity: str
     of: tuple[int, ...]
     power: int = 1
+    about: float | None = None
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Coefficients of one choice of terms."""
+    """Coefficients of one choice of terms; `left`: sum of squares that it leaves on held-out flips."""
 
     columns: list[Column]
     coefficients: NDArray[np.float64]
     r2: float
     r2_held_out: float
+    left: float
+
+    def of(self, quantity: str, number: int, power: int) -> float:
+        """A coefficient about the mean, 0 where it was not fitted."""
+        column = Column(quantity, (number,), power)
+        return float(self.coefficients[self.columns.index(column)]) if column in self.columns else 0.0
 
 
 @dataclass
@@ -44,11 +55,11 @@ class Distilled:
     """The fitted energies, in the training convention, and how well they stand for the model.
 
     `terms`: the weights of each term by their names in `TERMS`: `contact`, `volume` or, where it is no parabola,
-    `volume_function`, and `surface` where it explains more; `orders`: their neighbour orders.
-    `shares`: part of the variance of ΔH that each contact pair, volume and surface carries, by the names of `values`.
+    `volume_function`, and `surface` and `length` where they explain more; `orders`: their neighbour orders.
+    `shares`: part of the variance of ΔH that each of them carries, by the names of `values`.
     `network_explained`: part of the variance of the network's own ΔH that is not left over, on held-out flips; None
     where the model is nothing but a network or has none. Contacts and volumes vary far more than what a closure adds to
-    them, so a high R² alone may hide that what it adds is lost.
+    them, so a high R² alone may hide that what it adds is lost. `refined`: whether runs were fitted after flips.
     """
 
     terms: dict[str, Values]
@@ -60,46 +71,60 @@ class Distilled:
     network_explained: float | None = None
     values: dict[str, float] = field(default_factory=dict)
     shares: dict[str, float] = field(default_factory=dict)
+    refined: bool = False
+
+
+class Scale:
+    """Middle, spread and range of one quantity over the cells of each type, `[T]`: what its powers are taken about."""
+
+    def __init__(self, types: NDArray[np.int64], values: NDArray[np.float64], count: int) -> None:
+        masks = [types == number for number in range(count)]
+
+        def per_type(of: Callable[[NDArray[np.float64]], float]) -> NDArray[np.float64]:
+            return np.array([0.0 if n == 0 or not m.any() else float(of(values[m])) for n, m in enumerate(masks)])
+
+        self.center, self.spread = per_type(np.mean), np.maximum(per_type(np.std), 1.0)
+        self.low, self.high = per_type(np.min), per_type(np.max)
 
 
 class Problem:
     """The flips of a fit: what they change, the ΔH they have, which of them are held out."""
 
-    def __init__(self, samples: list[FlipSample], meta: Metadata) -> None:
+    def __init__(self, samples: list[FlipSample], meta: Metadata, part: Part = "full") -> None:
         self.count = len(meta.types)
         # Of contacts and surfaces alike: stock simulators have one neighbourhood for both.
         self.order = meta.orders.get("contact", meta.geometry.moore_order)
         self.changes = FlipChanges.joined([flip_changes(sample, self.count, self.order) for sample in samples])
-        self.deltas = np.concatenate([sample.deltas for sample in samples])
         self.neural = np.concatenate([sample.neural for sample in samples])
+        self.deltas = self.neural if part == "neural" else np.concatenate([sample.deltas for sample in samples])
         self.held_out = np.concatenate([np.full(sample.deltas.size, sample.held_out) for sample in samples])
         if not np.isfinite(self.deltas).all():
             raise UserError("The model's ΔH is not a number on some flips: the model file is unusable, train it again.")
-        of_type = [self.changes.types == number for number in range(self.count)]
-        self.seen = [bool(mask.any()) for mask in of_type]
-        self.center = self._per_type(of_type, self.changes.volumes, np.mean)
-        self.spread = np.maximum(self._per_type(of_type, self.changes.volumes, np.std), 1.0)
-        self.low = np.maximum(self._per_type(of_type, self.changes.volumes, np.min) - 1, 0)
-        self.high = self._per_type(of_type, self.changes.volumes, np.max) + 1
-        self.target_surface = self._per_type(of_type, self.changes.surfaces, np.mean)
+        types = self.changes.types
+        self.seen = [number for number in range(1, self.count) if (types == number).any()]
+        self.scales = {name: Scale(types, self.quantity(name).before, self.count) for name in QUANTITIES}
 
-    def _per_type(self, masks: list[NDArray[np.bool_]], values: NDArray[np.float64], of: object) -> NDArray[np.float64]:
-        assert callable(of)
-        return np.array([0.0 if n == 0 or not m.any() else float(of(values[m])) for n, m in enumerate(masks)])
+    def quantity(self, name: str) -> BeforeAfter:
+        found: BeforeAfter = getattr(self.changes, name)
+        return found
+
+    def orders(self, terms: Iterable[str]) -> dict[str, int]:
+        """Neighbour orders of terms, by their names."""
+        return {name: self.order for name in terms if TERMS[name].ordered}
 
     def column(self, column: Column) -> NDArray[np.float64]:
         """What a unit of a coefficient adds to every flip's ΔH."""
-        changes = self.changes
-        if column.term == "contact":
-            return changes.contacts[:, type_pairs(self.count).index((column.of[0], column.of[1]))]
-        number = column.of[0]
-        if column.term == "volume":
-            before = (changes.volumes - self.center[number]) / self.spread[number]
-            after = (changes.volumes + changes.volume_change - self.center[number]) / self.spread[number]
-        else:
-            before = changes.surfaces - self.target_surface[number]
-            after = before + changes.surface_change
-        return ((after**column.power - before**column.power) * (changes.types == number)).sum(axis=1)
+        if column.quantity == "contact":
+            return self.changes.contacts[:, type_pairs(self.count).index((column.of[0], column.of[1]))]
+        before, after = (self.power(column, values) for values in self.quantity(column.quantity))
+        return ((after - before) * (self.changes.types == column.of[0])).sum(axis=1)
+
+    def power(self, column: Column, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What a unit of a coefficient charges for a cell's value."""
+        number, scale = column.of[0], self.scales[column.quantity]
+        center = scale.center[number] if column.about is None else column.about
+        powers: NDArray[np.float64] = ((values - center) / scale.spread[number]) ** column.power
+        return powers
 
     def fit(self, columns: list[Column]) -> Fit:
         design = np.stack([self.column(column) for column in columns], axis=1)
@@ -107,9 +132,34 @@ class Problem:
         norms[norms == 0] = 1.0
         used = ~self.held_out
         scaled, *_ = np.linalg.lstsq(design[used] / norms, self.deltas[used], rcond=1e-10)
-        coefficients = scaled / norms
-        predicted = design @ coefficients
-        return Fit(columns, coefficients, self.r2(predicted, used), self.r2(predicted, self.held_out))
+        return self.judged(columns, scaled / norms)
+
+    def judged(self, columns: list[Column], coefficients: NDArray[np.float64]) -> Fit:
+        """How well coefficients do, wherever they come from."""
+        predicted = np.stack([self.column(column) for column in columns], axis=1) @ coefficients
+        left = float(((self.deltas - predicted)[self.held_out] ** 2).sum())
+        return Fit(columns, coefficients, self.r2(predicted, ~self.held_out), self.r2(predicted, self.held_out), left)
+
+    def fit_constraints(self, columns: list[Column]) -> Fit:
+        """The fit in which lengths are constraints that hold: of no negative strength, with targets between 0 and twice
+        the longest cell seen. Where the free fit leaves this range, as a constant force does, its nearer end is taken.
+        """
+        found = self.fit(columns)
+        for column, value in zip(found.columns, found.coefficients, strict=True):
+            if column.quantity != "length" or column.power != 2:
+                continue
+            number, rest = column.of[0], [c for c in columns if (c.quantity, c.of) != ("length", column.of)]
+            if column.about is not None:
+                if value < 0:
+                    return self.fit_constraints(rest)
+                continue
+            scale, slope = self.scales["length"], found.of("length", number, 1) / self.scales["length"].spread[number]
+            farthest = 2 * scale.high[number]
+            target = scale.center[number] - slope * scale.spread[number] ** 2 / (2 * value) if value > 0 else np.nan
+            if not 0 <= target <= farthest:
+                end = Column("length", column.of, 2, float(farthest) if slope < 0 else 0.0)
+                return self.fit_constraints([*rest, end])
+        return found
 
     def r2(self, predicted: NDArray[np.float64], where: NDArray[np.bool_]) -> float:
         truth = self.deltas[where]
@@ -117,52 +167,84 @@ class Problem:
         left = float(((truth - predicted[where]) ** 2).sum())
         return 1.0 - left / variance if variance > 0 else float(left == 0)
 
+    @property
+    def to_explain(self) -> float:
+        """Sum of squares on held-out flips of what a further term is to explain: the network's ΔH, if it varies."""
+        neural, whole = (values[self.held_out] for values in (self.neural, self.deltas))
+        return float(neural.var() * neural.size) or float(whole.var() * whole.size) or 1.0
 
-def distill(samples: list[FlipSample], meta: Metadata, *, simple: bool = False) -> Distilled:
-    """Contacts and volumes always; surfaces and a volume energy that is no parabola where they explain more.
 
-    `simple`: without these, as CompuCell3D's own plugins carry no such volume energy.
+QUANTITIES = ("volume", "surface", "length")
+FURTHER = {"length": ("length", (1, 2)), "surface": ("surface", (2,)), "volume_function": ("volume", (3, 4))}
+"""Terms beyond contacts and parabolas of volumes: their quantity and the powers of it that they add. A surface needs no
+first power, since that is a sum of contacts."""
+
+
+def distill(
+    samples: list[FlipSample], meta: Metadata, *, simple: bool = False, host: str = "morpheus", part: Part = "full"
+) -> Distilled:
+    """Contacts and volumes always; lengths, surfaces and a volume energy that is no parabola where they explain more
+    and the host (a key of `TARGETS`) carries them on this lattice.
+
+    `simple`: contacts and volumes only. `part`: "neural" fits what the network adds alone.
     """
-    problem = Problem(samples, meta)
-    cells = [number for number in range(1, problem.count) if problem.seen[number]]
-    basic = [Column("contact", pair) for pair in type_pairs(problem.count)]
-    basic += [Column("volume", (number,), power) for number in cells for power in (1, 2)]
-    surface = [Column("surface", (number,), 2) for number in cells]
-    higher = [Column("volume", (number,), power) for number in cells for power in range(3, HIGHEST_POWER + 1)]
-    extras = {"surface": surface, "volume_function": higher}
-    best = problem.fit(basic)
-    for extra in (extra for name, extra in extras.items() if not simple and in_morpheus(name, meta, problem.order)):
-        more = problem.fit(best.columns + extra)
-        if more.r2_held_out > best.r2_held_out + WORTH:
-            best = more
-    return _result(problem, best, meta)
+    problem = Problem(samples, meta, part)
+    return named(problem, fitted(problem, meta, simple, host), meta)
 
 
-def in_morpheus(name: str, meta: Metadata, order: int) -> bool:
-    """Whether stock Morpheus, which knows most, carries such a term on this lattice."""
+def fitted(problem: Problem, meta: Metadata, simple: bool, host: str) -> Fit:
+    """The fit of `distill`."""
+    columns = [Column("contact", pair) for pair in type_pairs(problem.count)]
+    columns += [Column("volume", (number,), power) for number in problem.seen for power in (1, 2)]
+    best = problem.fit(columns)
+    further = {} if simple else {name: how for name, how in FURTHER.items() if carried(name, meta, problem.order, host)}
+    while further:
+        tried = {
+            name: problem.fit_constraints(
+                best.columns + [Column(quantity, (number,), power) for number in problem.seen for power in powers]
+            )
+            for name, (quantity, powers) in further.items()
+        }
+        name, fit = min(tried.items(), key=lambda entry: entry[1].left)
+        if best.left - fit.left <= WORTH * problem.to_explain:
+            break
+        best = fit
+        del further[name]
+    return best
+
+
+def carried(name: str, meta: Metadata, order: int, host: str) -> bool:
+    """Whether a stock host has an element for such a term on this lattice."""
     orders = {other: order for other, spec in TERMS.items() if spec.ordered}
-    term = ModelTerm(name, {}, meta.geometry, meta.boundary, orders)
-    return not isinstance(TERMS[name].in_host(TARGETS["morpheus"], term), str)
+    nothing = {weight: np.zeros(len(meta.types)) for weight in TERMS[name].weights if weight != "minor_target"}
+    term = ModelTerm(name, nothing, meta.geometry, meta.boundary, orders)
+    return not isinstance(TERMS[name].in_host(TARGETS[host], term), str)
 
 
-def _result(problem: Problem, fit: Fit, meta: Metadata) -> Distilled:
-    found = dict(zip(fit.columns, fit.coefficients, strict=True))
+def fitted_terms(problem: Problem, fit: Fit, temperature: float) -> dict[str, Values]:
+    """A fit as the weights of terms."""
     contact = np.zeros((problem.count, problem.count))
-    for a, b in type_pairs(problem.count):
-        contact[a, b] = contact[b, a] = found[Column("contact", (a, b))]
-    terms: dict[str, Values] = {"contact": {"J": contact}, **_volumes(problem, found, meta.temperature)}
-    surfaces = np.zeros(problem.count)
-    for column, value in found.items():
-        if column.term == "surface":
-            surfaces[column.of[0]] = value
-    if surfaces.any():
-        terms["surface"] = {"strength": surfaces, "target": problem.target_surface}
+    for column, value in zip(fit.columns, fit.coefficients, strict=True):
+        if column.quantity == "contact":
+            contact[column.of] = contact[column.of[::-1]] = value
+    terms: dict[str, Values] = {"contact": {"J": contact}, **_volumes(problem, fit, temperature)}
+    for name in ("surface", "length"):
+        strength, target = _parabolas(problem, fit, name)
+        if strength.any():
+            terms[name] = {"strength": strength, "target": target}
+    return terms
+
+
+def named(problem: Problem, fit: Fit, meta: Metadata) -> Distilled:
+    """A fit under the names a reader knows, and how well it does."""
+    terms = fitted_terms(problem, fit, meta.temperature)
+    found = dict(zip(fit.columns, fit.coefficients, strict=True))
     design = {column: problem.column(column) * value for column, value in found.items()}
     predicted = np.sum(list(design.values()), axis=0)
     accept = [np.exp(-np.maximum(d, 0.0) / meta.temperature) for d in (predicted, problem.deltas)]
     result = Distilled(
         terms=terms,
-        orders={name: problem.order for name in terms if TERMS[name].ordered},
+        orders=problem.orders(terms),
         r2=fit.r2,
         r2_held_out=fit.r2_held_out,
         decision_mismatch=float(np.abs(accept[0] - accept[1])[problem.held_out].mean()),
@@ -175,49 +257,61 @@ def _result(problem: Problem, fit: Fit, meta: Metadata) -> Distilled:
     return result
 
 
-def _volumes(problem: Problem, found: dict[Column, float], temperature: float) -> dict[str, Values]:
-    """λ and V* where every type's energy is a parabola that holds, else the function f(V)."""
-    powers = np.zeros((problem.count, HIGHEST_POWER))
-    for column, value in found.items():
-        if column.term == "volume":
-            number = column.of[0]
-            powers[number, column.power - 1] = value / problem.spread[number] ** column.power
-    linear, quadratic = powers[:, 0], powers[:, 1]
+def _powers(problem: Problem, fit: Fit, quantity: str) -> NDArray[np.float64]:
+    """Coefficients of (quantity − center)^k, `[T, HIGHEST_POWER]`."""
+    spread, powers = problem.scales[quantity].spread, range(1, HIGHEST_POWER + 1)
+    rows = [[fit.of(quantity, n, k) / spread[n] ** k for k in powers] for n in range(problem.count)]
+    return np.array(rows)
+
+
+def _parabolas(problem: Problem, fit: Fit, quantity: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Strength and target of every type; types without an energy stay where they are."""
+    scale, powers = problem.scales[quantity], _powers(problem, fit, quantity)
     flat = np.abs(powers).max(axis=1) < NEGLIGIBLE
-    if not powers[:, 2:].any() and (flat | (quadratic > NEGLIGIBLE)).all():
-        strength = np.where(flat, 0.0, quadratic)
-        target = problem.center - linear / (2 * np.where(flat, 1.0, quadratic))
-        return {"volume": {"strength": strength, "target": np.where(flat, problem.center, target)}}
+    strength = np.where(flat, 0.0, powers[:, 1])
+    target = np.where(flat, scale.center, scale.center - powers[:, 0] / (2 * np.where(flat, 1.0, powers[:, 1])))
+    for column, value in zip(fit.columns, fit.coefficients, strict=True):
+        if column.quantity == quantity and column.about is not None:
+            strength[column.of[0]], target[column.of[0]] = value / scale.spread[column.of[0]] ** 2, column.about
+    return strength, target
+
+
+def _volumes(problem: Problem, fit: Fit, temperature: float) -> dict[str, Values]:
+    """λ and V* where every type's energy is a parabola that holds, else the function f(V)."""
+    powers, scale = _powers(problem, fit, "volume"), problem.scales["volume"]
+    flat = np.abs(powers).max(axis=1) < NEGLIGIBLE
+    if not powers[:, 2:].any() and (flat | (powers[:, 1] > NEGLIGIBLE)).all():
+        strength, target = _parabolas(problem, fit, "volume")
+        return {"volume": {"strength": strength, "target": target}}
     # Beyond the volumes seen a cell must come back: the parabola there is no flatter than one unit of temperature
     # per spread squared.
-    stiffness = np.maximum(quadratic, temperature / problem.spread**2)
-    parts = {"center": problem.center, "low": problem.low, "high": problem.high}
-    return {"volume_function": parts | {"coefficients": powers, "stiffness": stiffness}}
+    stiffness = np.maximum(powers[:, 1], temperature / scale.spread**2)
+    known = {"center": scale.center, "low": np.maximum(scale.low - 1, 0), "high": scale.high + 1}
+    return {"volume_function": known | {"coefficients": powers, "stiffness": stiffness}}
 
 
 def _name(result: Distilled, problem: Problem, design: dict[Column, NDArray[np.float64]], meta: Metadata) -> None:
-    """Values and shares by the names a reader knows; the volume's share stands with its strength."""
+    """Values and shares by the names a reader knows; a target's share stands with its strength."""
     names = meta.types
     truth = problem.deltas - problem.deltas.mean()
     variance = max(float((truth**2).sum()), np.finfo(float).tiny)
 
-    def share(*columns: Column) -> float:
-        return float(sum(((design[c] - design[c].mean()) * truth).sum() for c in columns if c in design) / variance)
+    def share(quantity: str, of: tuple[int, ...], power: int | None = None) -> float:
+        parts = [d for c, d in design.items() if (c.quantity, c.of) == (quantity, of) and power in (None, c.power)]
+        return float(sum(((part - part.mean()) * truth).sum() for part in parts) / variance)
 
     def add(key: str, value: float, part: float) -> None:
         result.values[key], result.shares[key] = float(value), part
 
     terms = result.terms
     for a, b in type_pairs(problem.count):
-        add(f"J({names[a]},{names[b]})", terms["contact"]["J"][a, b], share(Column("contact", (a, b))))
-    for number in range(1, problem.count):
-        powers = [Column("volume", (number,), power) for power in range(1, HIGHEST_POWER + 1)]
-        if "volume" in terms:
-            add(f"lambda({names[number]})", terms["volume"]["strength"][number], share(*powers))
-            add(f"target_volume({names[number]})", terms["volume"]["target"][number], 0.0)
-        else:
-            for column, value in zip(powers, terms["volume_function"]["coefficients"][number], strict=True):
-                add(f"volume^{column.power}({names[number]})", value, share(column))
-        if "surface" in terms:
-            column = Column("surface", (number,), 2)
-            add(f"surface({names[number]})", terms["surface"]["strength"][number], share(column))
+        add(f"J({names[a]},{names[b]})", terms["contact"]["J"][a, b], share("contact", (a, b)))
+    for number, name in list(enumerate(names))[1:]:
+        for quantity, key in {"volume": "lambda", "surface": "surface", "length": "length"}.items():
+            if quantity in terms:
+                add(f"{key}({name})", terms[quantity]["strength"][number], share(quantity, (number,)))
+                if quantity != "surface":
+                    add(f"target_{quantity}({name})", terms[quantity]["target"][number], 0.0)
+            elif quantity == "volume":
+                for power, value in enumerate(terms["volume_function"]["coefficients"][number], start=1):
+                    add(f"volume^{power}({name})", value, share("volume", (number,), power))

@@ -1,4 +1,4 @@
-"""What a distillation found, for programs and for people."""
+"""What a distillation found, for programs and for people: first what it does, then how well it fits."""
 
 from __future__ import annotations
 
@@ -7,35 +7,33 @@ from typing import Any
 import numpy as np
 
 from ..artifact import Metadata
+from ..sampling import GROWTH_MCS
+from .behaviour import Behaviour
 from .fit import Distilled
 
 GOOD, FAIR = 0.95, 0.75
-"""Explained parts from which a distilled model may stand for the learned one, and below which it must not."""
+"""Explained parts of ΔH from which a distilled model may stand for the learned one, and below which it must not, where
+behaviour does not say."""
+
+EXACT = "use the plugin (Morpheus) or the steppable (CompuCell3D) for the exact model."
 
 
-def report_json(result: Distilled) -> dict[str, Any]:
+def report_json(result: Distilled, behaviour: Behaviour | None = None) -> dict[str, Any]:
     return {
         "r2": result.r2,
         "r2_heldout": result.r2_held_out,
         "decision_mismatch": result.decision_mismatch,
         "terms": {name: {"value": value, "share": result.shares[name]} for name, value in result.values.items()},
+        "network_explained": result.network_explained,
+        "refined": result.refined,
+        "behaviour": None if behaviour is None else behaviour.json(),
     }
 
 
-def report_text(result: Distilled, meta: Metadata) -> list[str]:
+def report_text(result: Distilled, meta: Metadata, behaviour: Behaviour | None = None) -> list[str]:
     """A few plain sentences."""
-    explained = 100 * result.r2_held_out
-    lines = [
-        f"{_sources(result)} explain {explained:.1f} % of what the model charges for a pixel copy (checked on copies "
-        f"it was not fitted to; {100 * result.r2:.1f} % on those it was; {result.flips:,} in all).",
-        f"A copy's chance of being accepted differs from the model's by {result.decision_mismatch:.3f} on average.",
-    ]
-    if result.network_explained is not None:
-        lines.append(f"Of what the network itself adds, {100 * max(result.network_explained, 0.0):.0f} % is kept.")
-    carried = sorted(result.shares.items(), key=lambda item: -abs(item[1]))
-    main = [f"{_words(name)} ({100 * share:.0f} %)" for name, share in carried if abs(share) >= 0.02]
-    if main:
-        lines.append(f"What carries it: {', '.join(main)}.")
+    lines = [] if behaviour is None else [*_behaviour(behaviour), _verdict(behaviour)]
+    lines += _how_it_fits(result)
     if "volume_function" in result.terms:
         lines.append(
             "The volume energy is no parabola: a cell's stiffness depends on its size, which Morpheus can carry "
@@ -47,13 +45,65 @@ def report_text(result: Distilled, meta: Metadata) -> list[str]:
         steady = strength[strongest] > 0
         manner = "keeps its outline near its usual length" if steady else "lets its outline vary"
         lines.append(f"Beyond contacts, {meta.types[strongest]} {manner} (a surface term).")
-    kept = 1.0 if result.network_explained is None else result.network_explained
-    lines.append(_verdict(min(result.r2_held_out, kept)))
+    if "length" in result.terms:
+        lines += _lengths(result, meta)
+    if behaviour is None:
+        kept = 1.0 if result.network_explained is None else result.network_explained
+        lines.append(_verdict_by_flips(min(result.r2_held_out, kept)))
     return lines
 
 
+def _behaviour(found: Behaviour) -> list[str]:
+    runs = f"{found.runs.replicates} runs of {GROWTH_MCS + found.runs.mcs} MCS from single pixels"
+    if found.mattering:
+        kept = ", ".join(f"{title} {100 * row.kept:.0f} %" for title, row in found.mattering.items())
+        return [f"Kept of what the network does to the tissue ({runs}): {kept}."]
+    if all(row.without is None for row in found.measures.values()):
+        return [f"Compared in {len(found.measures)} measures of {runs}."]
+    return [f"The network changes no measure beyond noise in {runs}."]
+
+
+def _verdict(found: Behaviour) -> str:
+    if found.verdict == "good":
+        return "The distilled model can stand for the learned one: little is lost."
+    wrong = "; ".join(
+        f"{title} {row.distilled.mean:.3g} ± {row.distilled.error:.2g} instead of {row.model.mean:.3g} ± "
+        f"{row.model.error:.2g}"
+        for title, row in found.wrong.items()
+    )
+    if found.verdict == "partly":
+        return f"The distilled model does most of it, but not all ({wrong}): see whether your question depends on it."
+    return f"The distilled model loses what the network is there for ({wrong}): {EXACT}"
+
+
+def _how_it_fits(result: Distilled) -> list[str]:
+    lines = [
+        f"{_sources(result)} explain {100 * result.r2_held_out:.1f} % of what the model charges for a pixel copy "
+        f"(checked on copies it was not fitted to; {100 * result.r2:.1f} % on those it was; {result.flips:,} in all).",
+        f"A copy's chance of being accepted differs from the model's by {result.decision_mismatch:.3f} on average.",
+    ]
+    if result.network_explained is not None:
+        lines.append(
+            f"Of what the network itself charges, {100 * max(result.network_explained, 0.0):.0f} % is explained."
+        )
+    if result.refined:
+        lines.append("After the fit to copies its energies were tuned until its runs resembled the model's.")
+    carried = sorted(result.shares.items(), key=lambda item: -abs(item[1]))
+    main = [f"{_words(name)} ({100 * share:.0f} %)" for name, share in carried if abs(share) >= 0.02]
+    return [*lines, f"What carries it: {', '.join(main)}."] if main else lines
+
+
+def _lengths(result: Distilled, meta: Metadata) -> list[str]:
+    strength, target = (result.terms["length"][weight] for weight in ("strength", "target"))
+    return [
+        f"A length constraint on {meta.types[number]}: strength {strength[number]:.3g}, length {target[number]:.3g}."
+        for number in np.flatnonzero(strength)
+    ]
+
+
 def _sources(result: Distilled) -> str:
-    return "Contacts, volumes and surfaces" if "surface" in result.terms else "Contacts and volumes"
+    names = ["Contacts", "volumes", *(f"{name}s" for name in ("surface", "length") if name in result.terms)]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _words(name: str) -> str:
@@ -63,10 +113,11 @@ def _words(name: str) -> str:
         "J": f"contact of {first} with {second}",
         "lambda": f"volume of {first}",
         "surface": f"surface of {first}",
+        "length": f"length of {first}",
     }.get(kind, f"volume of {first} (power {kind[-1]})")
 
 
-def _verdict(explained: float) -> str:
+def _verdict_by_flips(explained: float) -> str:
     if explained >= GOOD:
         return "The distilled model can stand for the learned one: little is lost."
     if explained >= FAIR:
@@ -75,6 +126,5 @@ def _verdict(explained: float) -> str:
             "before you rely on it."
         )
     return (
-        "Much of what the network learned depends on shapes and arrangements that these energies do not see: use the "
-        "plugin (Morpheus) or the steppable (CompuCell3D) for the exact model."
+        "Much of what the network learned depends on shapes and arrangements that these energies do not see: " + EXACT
     )

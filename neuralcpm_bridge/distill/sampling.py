@@ -12,12 +12,15 @@ from ..artifact import Artifact
 from ..delta import open_backend
 from ..embedded import Dynamics, open_chains
 from ..errors import UserError
+from ..sampling import mixed_starts
 from ..snapshots import Snapshots
 from ..state import CellState
 
 RUNS = (2, 8, 30)
 """Monte Carlo steps after which a short run is looked at: near the data, and where the dynamics leads."""
 MOST_ORIGINS = 24
+MIXED_ORIGINS, MIXED_LONGER = 8, 10
+"""Runs that start from scattered single pixels, so many times as long: the way that simulations go."""
 HELD_OUT = 5
 """Every so many origins are kept for checking the fit."""
 
@@ -42,13 +45,19 @@ def sample_flips(
     runs: tuple[int, ...] = RUNS,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[FlipSample]:
-    """`flips` proposals with their ΔH, spread over data states and states that short runs from them reach."""
+    """`flips` proposals with their ΔH, spread over data states, states that short runs from them reach, and those that
+    longer runs from scattered cells pass through (not over ONNX Runtime, where they would take hours)."""
     rng = np.random.default_rng(seed)
     chosen = np.sort(rng.permutation(len(data))[:MOST_ORIGINS])
     origins = [artifact.place(data[int(index)]) for index in chosen]
+    if not any(state.boundary().any() for state in origins):
+        raise UserError("The data hold no boundary between cells, so no pixel can change: give states with cells.")
     if len(origins) < 2:
         origins = origins * HELD_OUT  # one state: its runs, with different random numbers, take the place of others
-    families = _families(artifact, origins, seed, runs)
+    families = [[origin, *later] for origin, later in zip(origins, _runs(artifact, origins, seed, runs), strict=True)]
+    if runs and artifact.engine_serves:
+        starts = [artifact.place(state) for state in mixed_starts(data, MIXED_ORIGINS, rng)]
+        families += _runs(artifact, starts, seed + 1, tuple(MIXED_LONGER * steps for steps in runs))
     every = min(HELD_OUT, len(families))
     members = [(state, number % every == every - 1) for number, family in enumerate(families) for state in family]
     backend = open_backend(artifact, members[0][0])
@@ -60,8 +69,6 @@ def sample_flips(
         parts = backend.deltas(sites, new_ids)
         samples.append(FlipSample(state, sites, new_ids, parts.sum(axis=1), parts[:, 1], held_out))
         progress(number + 1, len(members))
-    if not any(sample.deltas.size for sample in samples):
-        raise UserError("The data hold no boundary between cells, so no pixel can change: give states with cells.")
     return samples
 
 
@@ -83,16 +90,16 @@ def proposals(state: CellState, count: int, rng: np.random.Generator) -> tuple[N
     return site[picked], new_id[picked].astype(np.int64)
 
 
-def _families(artifact: Artifact, origins: list[CellState], seed: int, runs: tuple[int, ...]) -> list[list[CellState]]:
-    """Each origin and the states its run passes through."""
+def _runs(artifact: Artifact, starts: list[CellState], seed: int, runs: tuple[int, ...]) -> list[list[CellState]]:
+    """The states that a run from each start passes through."""
     meta = artifact.metadata
     dynamics = Dynamics(meta.temperature, seed, forbid_extinction=meta.extinction)
-    chains = open_chains(artifact, origins, dynamics)
-    families = [[origin] for origin in origins]
+    chains = open_chains(artifact, starts, dynamics)
+    passed: list[list[CellState]] = [[] for _ in starts]
     done = 0
     for steps in runs:
         chains.advance(steps - done)
         done = steps
-        for family, reached in zip(families, chains.states(), strict=True):
-            family.append(reached)
-    return families
+        for states, reached in zip(passed, chains.states(), strict=True):
+            states.append(reached)
+    return passed

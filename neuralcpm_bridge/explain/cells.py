@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UserError
-from ..lattice import Geometry, Lattice
+from ..lattice import Geometry
 from ..metrics.geometry import mean_coordinates, second_moments
 from ..state import CellState
 
@@ -154,7 +154,7 @@ def cells_of(state: CellState, order: int) -> Cells:
         shape=shape[None],
         medium=medium[None],
         contact=np.r_[length[~with_medium], length[~with_medium]][sorting][None],
-        way=_shortest(lattice, middles[sender] - middles[receiver])[None],
+        way=lattice.shortest(middles[sender] - middles[receiver])[None],
         properties=state.property_table()[alive][None],
     )
 
@@ -165,11 +165,3 @@ def _touching(state: CellState, order: int) -> tuple[Numbers, Numbers, Floats]:
     keys = [np.minimum(a, b).astype(np.int64) * count + np.maximum(a, b) for a, b in state.meetings(order)]
     key, pairs = np.unique(np.concatenate(keys), return_counts=True)
     return key // count, key % count, np.array(pairs * state.lattice.geometry.pair_weight(order), dtype=np.float64)
-
-
-def _shortest(lattice: Lattice, way: Floats) -> Floats:
-    """Ways along the lattice's axes as nearest images round periodic ones, in space, `[n, d]`."""
-    for axis, (wraps, period) in enumerate(zip(lattice.periodic, lattice.periods, strict=True)):
-        if wraps:
-            way = way - np.round(way[:, axis : axis + 1] / lattice.shape[axis]) * period
-    return lattice.in_space(way)

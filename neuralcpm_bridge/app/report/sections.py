@@ -11,13 +11,14 @@ import numpy as np
 from neuralcpm_bridge.artifact import Metadata
 from neuralcpm_bridge.conventions import TARGETS, parameter_rows, uncarried_terms
 from neuralcpm_bridge.lattice import boundary_text, size_text
+from neuralcpm_bridge.metrics.comparing import MEASURES, Measured, comparable_measures
 from neuralcpm_bridge.pictures import Line
 from neuralcpm_bridge.snapshots import Snapshots
 
 from . import html
 from .charts import svg_chart
 from .gather import Run
-from .measuring import MEASURES, Measured, comparable_measures, nearest_to_data
+from .measuring import nearest_to_data
 
 SHOWN_STATES = 8
 NO_CURVES = (
