@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralcpm_bridge import __version__
+from neuralcpm_bridge.distill import Distilled
 from neuralcpm_bridge.explain import Explanation, Response, energy_picture
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.pictures import png_bytes
@@ -37,6 +38,10 @@ SAID_OF_THE_STATE = (
     "A cell's energy is the network's own sum for it. A contact's is what the tissue saves or pays compared with both "
     "cells touching medium there: blue contacts hold together."
 )
+SAID_OF_TERMS = (
+    "Contact, volume, surface and length energies, fitted to what the network alone charges for copies: they come "
+    "on top of the model's own. What such terms do in runs, and what they lose, says neuralcpm distill."
+)
 SAID_OF_CURVES = (
     "The energy of the tissue as one cell is changed and everything that follows from it (its axes, surface, contacts, "
     "the places of its neighbours), 0 at the median; mean over cells, bands hold two thirds of them. Pale: beyond the "
@@ -61,6 +66,7 @@ def write_page(found: Explanation, path: Path) -> None:
             html.section(
                 "Response curves", html.paragraph(SAID_OF_CURVES), f'<div class="charts">{"".join(charts)}</div>'
             ),
+            html.section("Analytic terms that come closest", html.paragraph(SAID_OF_TERMS), _terms(found.closest)),
         )
     )
     style = (files("neuralcpm_bridge.app.report") / "style.css").read_text(encoding="utf-8") + STYLE
@@ -68,6 +74,15 @@ def write_page(found: Explanation, path: Path) -> None:
     page = html.page(f"What did it learn? {found.model}", style, html.paragraph(lede, "lede"), body, foot)
     with writing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
+
+
+def _terms(found: Distilled) -> str:
+    rows = [
+        [name, value, "" if name.startswith("target_") else html.Figure(f"{100 * found.shares[name]:.0f} %")]
+        for name, value in found.values.items()
+    ]
+    total = ["all together", "", html.Figure(f"{100 * max(found.r2_held_out, 0.0):.0f} %")]
+    return html.table(["energy", "value", "of the network's ΔH"], [*rows, total])
 
 
 def _chart(curves: Sequence[Response], types: Sequence[str]) -> str:

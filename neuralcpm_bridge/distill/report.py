@@ -89,7 +89,7 @@ def _how_it_fits(result: Distilled) -> list[str]:
     if result.refined:
         lines.append("After the fit to copies its energies were tuned until its runs resembled the model's.")
     carried = sorted(result.shares.items(), key=lambda item: -abs(item[1]))
-    main = [f"{_words(name)} ({100 * share:.0f} %)" for name, share in carried if abs(share) >= 0.02]
+    main = [f"{term_words(name)} ({100 * share:.0f} %)" for name, share in carried if abs(share) >= 0.02]
     return [*lines, f"What carries it: {', '.join(main)}."] if main else lines
 
 
@@ -106,7 +106,8 @@ def _sources(result: Distilled) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _words(name: str) -> str:
+def term_words(name: str) -> str:
+    """A key of `Distilled.values` as people say it."""
     kind, _, of = name.rstrip(")").partition("(")
     first, _, second = of.partition(",")
     return {

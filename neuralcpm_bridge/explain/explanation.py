@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..artifact import Artifact
+from ..distill import Distilled, distill, sample_flips
 from ..embedded import Dynamics, open_chains
 from ..initial import initial_state
 from ..snapshots import Snapshots
@@ -16,11 +17,13 @@ from .cells import Cells, Floats, cells_of
 from .energies import Energies, energies_of
 from .network import Network
 from .responses import Response, responses
-from .sentences import lowest, sentence
+from .sentences import closest_sentence, lowest, sentence
 
 MOST_STATES = 48
 OWN_STATES, OWN_MCS = 6, 200
 """Where no data are given: samples of the model, and the Monte Carlo steps that they take from a round tissue."""
+FLIPS, RUNS = 8_000, (2, 8)
+"""Pixel copies that analytic terms are fitted to, in states up to so many steps away from those looked at."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,14 @@ class Explanation:
     states: int
     energies: Energies
     responses: list[Response]
+    closest: Distilled
+    """The analytic terms that come closest to what the network charges for pixel copies."""
 
     @property
     def sentences(self) -> list[str]:
-        """Type by type, the strongest response first."""
+        """The terms that come closest; then type by type, the strongest response first."""
         ranked = sorted(self.responses, key=lambda r: (self.types.index(r.cell_type), -r.strength))
-        return [self.sentence(response) for response in ranked]
+        return [closest_sentence(self.closest), *(self.sentence(response) for response in ranked)]
 
     def sentence(self, response: Response) -> str:
         return sentence(response, "the data" if self.of_data else "the model's own samples")
@@ -54,6 +59,13 @@ class Explanation:
             "responses": [
                 _response_json(response) | {"sentence": self.sentence(response)} for response in self.responses
             ],
+            "closest": {
+                "explained": self.closest.r2_held_out,
+                "terms": {
+                    name: {"value": value, "share": self.closest.shares[name]}
+                    for name, value in self.closest.values.items()
+                },
+            },
             "state": self.energies.json(self.types),
         }
 
@@ -68,11 +80,12 @@ def explain(
     """Look at a cell graph over the cells of data; without data over those of samples of the model itself."""
     network, meta = Network(artifact), artifact.metadata
     if data is None:
-        states = own_samples(artifact, seed)
+        looked_at = own_samples(artifact, seed)
     else:
-        chosen = np.random.default_rng(seed).permutation(len(data))[:MOST_STATES]
-        states = [artifact.place(data[int(number)]) for number in np.sort(chosen)]
+        looked_at = data.chosen(np.sort(np.random.default_rng(seed).permutation(len(data))[:MOST_STATES]))
+    states = [artifact.place(state) for state in looked_at]
     tissues = [cells_of(state, network.order) for state in states]
+    flips = sample_flips(artifact, looked_at, FLIPS, seed, RUNS)
     return Explanation(
         meta.name,
         meta.types,
@@ -81,16 +94,17 @@ def explain(
         len(states),
         energies_of(network, states[0], tissues[0], type_means(network, tissues) / meta.temperature, meta.temperature),
         responses(network, meta, tissues, seed, progress),
+        distill(flips, meta, host="embedded", part="neural"),
     )
 
 
-def own_samples(artifact: Artifact, seed: int) -> list[Any]:
+def own_samples(artifact: Artifact, seed: int) -> Snapshots:
     """States that the model itself finds likely."""
     starts = [initial_state(artifact, "blob", seed=seed + number) for number in range(OWN_STATES)]
     meta = artifact.metadata
     chains = open_chains(artifact, starts, Dynamics(meta.temperature, seed, forbid_extinction=meta.extinction))
     chains.advance(OWN_MCS)
-    return chains.states()
+    return Snapshots.from_states(chains.states(), type_names=meta.types)
 
 
 def type_means(network: Network, tissues: list[Cells]) -> Floats:

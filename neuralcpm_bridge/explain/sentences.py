@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..distill import Distilled
+from ..distill.report import term_words
 from .responses import Response
 
 HARDLY = 1.0
 """Units of temperature below which a change of the energy hardly changes what cells do."""
 CLEARLY = 0.2
 """Of the whole change: by how much a curve must come back to have turned."""
+CARRIES = 0.03
+"""Share of what a network charges from which an analytic term is named."""
 
 
 def sentence(response: Response, of: str = "the data") -> str:
@@ -36,6 +40,19 @@ def sentence(response: Response, of: str = "the data") -> str:
     else:
         text = f"rises by {_energy(end - begin)} as {its} goes from {range_}"
     return f"{subject} {text}{_doubt(response)}."
+
+
+def closest_sentence(found: Distilled) -> str:
+    """The analytic terms that come closest, those that carry most first."""
+    main = sorted((name for name, share in found.shares.items() if share >= CARRIES), key=lambda n: -found.shares[n])
+    terms = []
+    for name in main:
+        target = found.values.get(f"target_{name.replace('lambda', 'volume')}")
+        value = figure(found.values[name]) + ("" if target is None else f", target {figure(target)}")
+        terms.append(f"{term_words(name)} ({value}; {100 * found.shares[name]:.0f} %)")
+    carried = f": {', '.join(terms)}" if terms else ""
+    share = 100 * max(found.r2_held_out, 0.0)
+    return f"Analytic terms that come closest explain {share:.0f} % of what the network charges for copies{carried}."
 
 
 def lowest(response: Response) -> float | None:

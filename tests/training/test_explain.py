@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from neuralcpm_bridge.artifact import Artifact, LatticeEntry, Metadata, NeuralEntry
 from neuralcpm_bridge.delta import open_backend
-from neuralcpm_bridge.explain import Response, energy_picture, explain, sentence
+from neuralcpm_bridge.explain import Response, energy_picture, explain, explanation, responses, sentence
 from neuralcpm_bridge.explain.analytic import analytic_energy
 from neuralcpm_bridge.explain.cells import Cells, cells_of
 from neuralcpm_bridge.explain.deformations import lengths, quantities
@@ -45,6 +45,12 @@ def tissue(lattice: Lattice, seed: int) -> Cells:
     rng = np.random.default_rng(seed)
     state = random_tissue(lattice, 9, len(NAMES), rng)
     return cells_of(replace(state, properties={"age": rng.normal(size=state.types.size)}), 2)
+
+
+@pytest.fixture(autouse=True)
+def _in_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(responses, "MOST_CELLS", 24)
+    monkeypatch.setattr(explanation, "FLIPS", 4000)
 
 
 # -- energies ------------------------------------------------------------------------------------------------------
@@ -264,6 +270,12 @@ def test_a_planted_length_is_found(elongated: Artifact, data) -> None:
     assert shape["A"].strength < 0.3 * shape["B"].strength
     strongest = max((r for r in found.responses if r.cell_type == "B"), key=lambda r: r.strength)
     assert strongest.quantity == "aspect ratio"
+    # and the term that was planted is the one that comes closest
+    values, shares = found.closest.values, found.closest.shares
+    assert max(shares, key=lambda name: shares[name]) == "length(B)"
+    assert 0.1 < values["length(B)"] < 0.4
+    assert values["target_length(B)"] == pytest.approx(PLANTED, abs=1.5)
+    assert "length of B" in found.sentences[0]
     assert json.loads(json.dumps(found.json()))["of"] == "data"
 
 
