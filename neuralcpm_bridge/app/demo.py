@@ -35,8 +35,6 @@ from .report.measuring import nearest_to_data
 RECIPE = "elongation"
 CLOSURE = PREFIX + "elongated-cells"
 BASELINE = PREFIX + "elongated-cells-baseline"
-FINE_TUNING_RATE = 3e-4
-"""A tenth of the rate of training from scratch: the weights are near their place already."""
 VERIFIED_FLIPS = 100
 SNAPSHOTS, FRAMES = 8, 40
 HOST_STEPS = 1000
@@ -57,7 +55,7 @@ class Plan:
         return self.closure_steps > 0
 
 
-FULL = Plan(samples=128, baseline_steps=300, closure_steps=40, replicates=12, mcs=600)
+FULL = Plan(samples=128, baseline_steps=300, closure_steps=900, replicates=12, mcs=600)
 QUICK = Plan(samples=24, baseline_steps=0, closure_steps=0, replicates=8, mcs=400)
 
 
@@ -121,7 +119,6 @@ def _claim(folder: Path, plan: Plan, seed: int) -> None:
         "program": f"neuralcpm-bridge {__version__}",
         "seed": seed,
         "plan": asdict(plan),
-        "pretrained": load_artifact(CLOSURE).metadata.weights_hash,
     }
     marker = folder / "demo.json"
     if folder.is_file():
@@ -168,48 +165,32 @@ def _take_bundled(folder: Path, narrate: Narrator) -> Models:
 
 
 def _train(folder: Path, data: Snapshots, plan: Plan, seed: int, threads: int, narrate: Narrator) -> Models:
-    from training.export import export, hamiltonian_from_artifact
+    from training.export import export
     from training.reproduce.elongation import PLANS
     from training.reproduce.setting import Setting
     from training.trainer import Trainer
 
-    begun = load_artifact(CLOSURE)
-    sizes = replace(
-        PLANS["small"],
-        preset=begun.metadata.training["preset"],
-        steps=plan.closure_steps,
-        baseline_steps=plan.baseline_steps,
-        warm_steps=0,
-        lr=FINE_TUNING_RATE,
-    )
+    sizes = replace(PLANS["small"], steps=plan.closure_steps, baseline_steps=plan.baseline_steps)
     setting = Setting(seed=seed, threads=threads)
-    network = hamiltonian_from_artifact(begun)
-    if network.symbolic is not None:
-        network.symbolic.requires_grad_(False)  # as in its training: the network learns what they leave open
     told = {
         "baseline": f"contact and volume energies alone, trained {plan.baseline_steps} steps",
-        "closure": f"the same and a Local Neural Hamiltonian ({begun.metadata.parameters:,} numbers), fine-tuned "
-        f"{plan.closure_steps} steps from the bundled {CLOSURE} (from scratch takes ten minutes: neuralcpm "
-        "reproduce elongation)",
+        "closure": "contact and volume energies and a cell graph of {:,} numbers, trained "
+        f"{plan.closure_steps} steps from nothing",
     }
     artifacts = {}
-    for name, config, start in (
-        ("baseline", sizes.baseline(setting), None),
-        ("closure", sizes.closure(setting), network),
-    ):
+    for name, config in (("baseline", sizes.baseline(setting)), ("closure", sizes.closure(setting))):
         with narrate(name) as step:
-            trainer = Trainer(config, data, folder / name, start)
+            trainer = Trainer(config, data, folder / name)
             model = trainer.run(lambda report, step=step: step.progress(report.step, report.steps))  # type: ignore[misc]
             facts = {"data": data.provenance["generator"], "steps": trainer.step, "seed": seed}
-            facts |= {"preset": config.model.preset, "objective": config.objective.kind}
             artifacts[name] = export(
                 model,
                 folder / name / "model.onnx",
                 name=name,
                 temperature=config.sampler.temperature,
-                training=facts | ({"started_from": CLOSURE} if start is not None else {}),
+                training=facts | {"preset": config.model.preset, "objective": config.objective.kind},
             )
-            step.tell(told[name])
+            step.tell(told[name].format(artifacts[name].metadata.parameters))
     return Models(**artifacts)
 
 

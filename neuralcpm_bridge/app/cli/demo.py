@@ -34,7 +34,7 @@ def demo(
 ) -> None:
     """Show everything on elongated cells: data, training, simulation, measures, both hosts, one report.
 
-    Five minutes on two cores; training starts from the bundled weights, and says so.
+    Five minutes on two cores; both models are trained from nothing.
     """
     from ..demo import FULL, QUICK, run_demo
 
