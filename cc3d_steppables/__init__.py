@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .steppable import NeuralHamiltonianSteppable
+    from .steppable import CellPropertiesSteppable, NeuralHamiltonianSteppable
 
-__all__ = ["NeuralHamiltonianSteppable"]
+__all__ = ["CellPropertiesSteppable", "NeuralHamiltonianSteppable"]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "NeuralHamiltonianSteppable":
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with genuine_imports():
-        return importlib.import_module(".steppable", __name__).NeuralHamiltonianSteppable
+        return getattr(importlib.import_module(".steppable", __name__), name)
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def inject(
             raise UserError("The project has no CC3DML file whose energies could be replaced: use --symbolic keep.")
         _add_model(project, artifact)
         _add_script(project, ["frequency=1", *options])
-    return folder / source.file.name, said
+    return folder / source.file.name, said + _about_properties(artifact)
 
 
 def _adapt(
@@ -120,6 +120,17 @@ def _report(
     )
     parameters = parameter_table(facts.parameters(artifact.metadata, type_of, facts.temperature))
     return table + (f"\n\nThe model's own energies beside the project's:\n{parameters}" if parameters else "")
+
+
+def _about_properties(artifact: Artifact) -> str:
+    """What no file can tell: whether the project's own code gives cells what the model reads."""
+    words = [TARGETS["cc3d"].property_words.format(name=name) for name in artifact.metadata.properties]
+    if not words:
+        return ""
+    return (
+        f"\n\nThe model reads {listed(words)} of every cell that it sees, before every Monte Carlo step: set "
+        "it where the project makes cells, in start() and after divisions; a cell without it stops the run."
+    )
 
 
 def _add_model(project: Project, artifact: Artifact) -> None:

@@ -24,6 +24,7 @@ from .energies import Energies
 from .folders import writing_folder
 from .pif import write_pif
 from .project import MODEL
+from .properties import PROPERTIES, write_properties
 from .reader import MEDIUM
 
 VERSION = "4.8.0"
@@ -59,9 +60,11 @@ def write_project(
         root = cc3dml(lattice, names, energies, artifact.metadata.temperature * energy_scale, steps, seed)
         write_xml(simulation / f"{name}.xml", root)
         (simulation / f"{name}.py").write_text(main_script(artifact, names, part), encoding="utf-8")
+        if state.properties:
+            write_properties(temporary / PROPERTIES, state)
         write_pif(simulation / "init.piff", ids, {int(cell): names[state.types[cell]] for cell in state.cells})
         shutil.copyfile(artifact.path, temporary / MODEL)
-        (temporary / f"{name}.cc3d").write_text(project_file(name), encoding="utf-8")
+        (temporary / f"{name}.cc3d").write_text(project_file(name, bool(state.properties)), encoding="utf-8")
     return folder / f"{name}.cc3d"
 
 
@@ -144,22 +147,27 @@ def main_script(artifact: Artifact, names: list[str], part: Part) -> str:
     if different:
         options.append(f"types={different!r}")
     lines = "".join(f"        {option},\n" for option in ("frequency=1", *options))
+    reads = bool(artifact.metadata.properties)
+    first = f'CompuCellSetup.register_steppable(steppable=CellPropertiesSteppable(frequency=1, file="{PROPERTIES}"))\n'
     return (
         "from cc3d import CompuCellSetup\n"
-        "from cc3d_steppables import NeuralHamiltonianSteppable\n\n"
+        f"from cc3d_steppables import {'CellPropertiesSteppable, ' if reads else ''}NeuralHamiltonianSteppable\n\n"
+        f"{first if reads else ''}"
         "CompuCellSetup.register_steppable(\n"
         f"    steppable=NeuralHamiltonianSteppable(\n{lines}    )\n)\n\n"
         "CompuCellSetup.run()\n"
     )
 
 
-def project_file(name: str) -> str:
+def project_file(name: str, with_properties: bool) -> str:
+    properties = f'   <Resource Type="Properties">{PROPERTIES}</Resource>\n'
     return (
         f'<Simulation version="{VERSION}">\n'
         f'   <XMLScript Type="XMLScript">Simulation/{name}.xml</XMLScript>\n'
         f'   <PythonScript Type="PythonScript">Simulation/{name}.py</PythonScript>\n'
         '   <PIFFile Type="PIFFile">Simulation/init.piff</PIFFile>\n'
         f'   <Resource Type="Model">{MODEL}</Resource>\n'
+        f"{properties if with_properties else ''}"
         "</Simulation>\n"
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 from cc3d import CompuCellSetup
 from cc3d.core.PySteppables import SteppableBasePy
 from cc3d.cpp import CompuCell
+from numpy.typing import NDArray
 
 from neuralcpm_bridge.hosting.facts import amplitudes_of
 from neuralcpm_bridge.hosting.lattices import HostLattice
@@ -46,7 +47,9 @@ class WatchingSteppable(SteppableBasePy):
             print(f"{PROGRESS} {done} {total}", flush=True)
 
     def lattice(self, mcs: int) -> HostLattice:
-        return HostLattice(self._host.ids(), {cell.id: cell.type for cell in self._host.cells()}, mcs)
+        """With the properties that the learned terms of the project read."""
+        read = {name: 0 for term in learned_terms() for name in term.description()["properties"]}
+        return HostLattice.of(self._host.ids(), self._host.cells(), mcs, read)
 
 
 class SnapshotSteppable(WatchingSteppable):
@@ -146,19 +149,18 @@ class FlipRecorder(WatchingSteppable):
             for cell, cell_type in lattice.types.items()
         ]
         steps = [np.full(len(part), step) for step, part in enumerate(self._attempts)]
-        learned = CompuCellSetup.persistent_globals.steppable_registry.getSteppablesByClassName(
-            NeuralHamiltonianSteppable.__name__
-        )
         about = {
             "names": list(self.potts.getEnergyFunctionNames()),
             "temperature": self._host.temperature(),
-            "learned": [steppable.description() for steppable in learned],
+            "learned": [steppable.description() for steppable in learned_terms()],
+            "properties": list(states[0][0].properties),
         }
         np.savez(
             self._file,
             ids=np.stack([lattice.ids for lattice, _ in states]),
             cells=np.array([entry[:2] for entry in cells], dtype=np.int64),
             amplitudes=np.array([entry[2] for entry in cells]),
+            properties=np.concatenate([_table(lattice) for lattice, _ in states]),
             cell_counts=np.array([len(lattice.types) for lattice, _ in states]),
             step=np.concatenate(steps),
             attempts=np.concatenate(self._attempts),
@@ -167,6 +169,18 @@ class FlipRecorder(WatchingSteppable):
             about=np.array(json.dumps(about)),
         )
         return True
+
+
+def learned_terms() -> list[NeuralHamiltonianSteppable]:
+    """Those that the project has registered."""
+    registry = CompuCellSetup.persistent_globals.steppable_registry
+    return list(registry.getSteppablesByClassName(NeuralHamiltonianSteppable.__name__))
+
+
+def _table(lattice: HostLattice) -> NDArray[np.float64]:
+    """Properties of its cells, `[cells, P]`."""
+    columns = [[values[cell] for cell in lattice.types] for values in lattice.properties.values()]
+    return np.array(columns, dtype=np.float64).reshape(-1, len(lattice.types)).T
 
 
 class Listener:

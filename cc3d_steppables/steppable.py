@@ -24,6 +24,7 @@ from neuralcpm_bridge.hosting.tables import PREFIX
 
 from .callbacks import CC3DCallbacks
 from .check import check_fit
+from .properties import PROPERTIES, read_properties
 from .reader import ProjectFacts, read_facts
 from .snapshots import pif_writers
 
@@ -93,6 +94,7 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
         return {
             "energy": self._energy_name,
             "model": str(self._learned.artifact.path),
+            "properties": list(self._learned.artifact.metadata.properties),
             "types": dict(settings.types or {}),
             "weight": self._learned.weight,
             "term": settings.part,
@@ -107,6 +109,23 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
 
     def _steering_name(self) -> str:
         return f"{self._energy_name} weight"
+
+
+class CellPropertiesSteppable(SteppableBasePy):
+    """Gives the first cells of a project their properties (`cell.dict`), before the first step.
+
+    file: a table with a column id and one for each property, relative to the project's folder
+    """
+
+    def __init__(self, frequency: int = 1, file: str = PROPERTIES) -> None:
+        super().__init__(frequency)
+        self._file = file
+
+    def start(self) -> None:
+        folder = CC3DHost(self).project_folder()
+        known = read_properties(Path(self._file) if folder is None else folder / self._file)
+        for cell in self.cell_list:
+            cell.dict.update(known.get(cell.id, {}))
 
 
 class CC3DHost:
@@ -143,7 +162,7 @@ class CC3DHost:
         return ids
 
     def cells(self) -> list[HostCell]:
-        return [HostCell(cell.id, cell.type, cell.fluctAmpl) for cell in self.steppable.cell_list]
+        return [HostCell(cell.id, cell.type, cell.fluctAmpl, cell.dict) for cell in self.steppable.cell_list]
 
     def temperature(self) -> float:
         return float(self.steppable.potts.getTemperature())

@@ -83,6 +83,8 @@ class Recording:
     """Host id and type number of every cell, step by step, `[Σ cell_counts, 2]`."""
     amplitudes: NDArray[Any]
     """Fluctuation amplitude of each of these."""
+    properties: NDArray[Any]
+    """And the named ones that `about` lists, `[Σ cell_counts, P]`."""
     cell_counts: NDArray[Any]
     step: NDArray[Any]
     attempts: NDArray[Any]
@@ -115,7 +117,7 @@ def compare(recording: Recording, project: Project, truth: Truth, exact: int) ->
     factor = learned["weight"] * replay.scale
     banned = replay.banned
     if (banned != (host_learned >= REFUSED / 2)).any():
-        raise UserError("Host and model disagree about which copies would take a cell's last pixel: report this.")
+        raise UserError("Host and model disagree about which copies are forbidden: report this.")
     ours = replay.engine.sum(axis=1) if full else replay.engine[:, 1]
     true = replay.true.sum(axis=1) if full else replay.true[:, 1]
     unit = np.where(factor == 0, 1.0, factor)  # errors in the model's own units; with weight 0 the host must say 0
@@ -167,6 +169,7 @@ class Replay:
         exact: int,
     ) -> None:
         self.recording, self.facts, self.artifact, self.learned = recording, facts, artifact, learned
+        self.properties: list[str] = json.loads(str(recording.about))["properties"]
         count = len(recording.step)
         self.engine, self.true = np.zeros((count, 2)), np.full((count, 2), np.nan)
         self.scale, self.banned = np.zeros(count), np.zeros(count, dtype=bool)
@@ -185,7 +188,10 @@ class Replay:
             types = np.array([self._model_type(type_of, int(number)) for number in host_types], dtype=np.int32)
             numbers = IdMap(self.artifact.metadata.fixed_cells or 0)
             model_types = numbers.load(np.ascontiguousarray(cells), types)
-            state = CellState(numbers.translate(ids), model_types, self.facts.lattice)
+            table = np.zeros((model_types.size, len(self.properties)))
+            table[numbers.translate(np.ascontiguousarray(cells))] = self.recording.properties[part]
+            columns = dict(zip(self.properties, table.T, strict=True))
+            state = CellState(numbers.translate(ids), model_types, self.facts.lattice, columns)
             attempts = np.flatnonzero(self.recording.step == step)
             self._step(open_backend(self.artifact, state), numbers, ids.copy().ravel(), amplitudes, attempts)
 
@@ -213,7 +219,9 @@ class Replay:
             own = [amplitudes[host_id] for host_id in (new_id, old_id) if host_id]
             self.scale[attempt] = neural_scale(self.artifact.metadata, combine(own[0], own[-1]))
             last_pixel = numbers.at(old_id) != 0 and volumes[old_id] == 1
-            self.banned[attempt] = bool(self.learned["extinction"]) and last_pixel
+            # A copy with which a cell would have no shape (half a ring) is forbidden by the model itself.
+            shapeless = not np.isfinite(backend.delta(site, cell))
+            self.banned[attempt] = shapeless or (bool(self.learned["extinction"]) and last_pixel)
             accepted = bool(self.recording.accepted[attempt])
             if self.exact[attempt] or accepted:
                 changed = states[current].copy()

@@ -36,6 +36,8 @@ class Target:
     """Whether the host itself never takes a cell's last pixel."""
     own_elements: bool = True
     """Whether terms become elements of its own; the embedded host computes them as they are."""
+    property_words: str = "the property {name!r}"
+    """What a user sets so that a cell has a named property; `.format(name=…)`."""
     surface_unit: Mapping[str, float] = field(default_factory=dict)
     """A cell's surface in the host per ordered pair of neighbours that leaves it, by geometry."""
     highest_order: Mapping[str, int] = field(default_factory=dict)
@@ -65,6 +67,7 @@ TARGETS = {
             "CompuCell3D",
             {"periodic": "Periodic", "free": "NoFlux"},
             forbids_extinction=False,
+            property_words="cell.dict[{name!r}]",
             # Pairs on a hexagonal lattice count as the edges of hexagons of area 1.
             surface_unit={"square": 1.0, "hexagonal": float(np.sqrt(2 / (3 * np.sqrt(3)))), "cubic": 1.0},
         ),
@@ -74,6 +77,7 @@ TARGETS = {
             # A constant border of a second medium whose contacts cost nothing; 'noflux' would be plain medium.
             {"periodic": "periodic", "free": "constant"},
             forbids_extinction=True,
+            property_words='<Property symbol="{name}">',
             surface_unit={"square": 1.0, "hexagonal": 1.0, "cubic": 1.0},
             highest_order={"square": 6, "hexagonal": 5, "cubic": 8},
         ),

@@ -124,6 +124,7 @@ class LearnedTerm:
             self.type_of,
             part=settings.part,
             forbid_extinction=settings.extinction,
+            target=self.host.target,
         )
         self.callbacks = self.host.callbacks()
         self.callbacks.before_next = self._catch_up
@@ -247,7 +248,8 @@ class LearnedTerm:
     def _saved(self, reason: str) -> list[Path]:
         try:
             facts = getattr(self, "facts", None) or self.host.facts()
-            found = HostLattice(self.host.ids(), {cell.id: cell.type for cell in self.host.cells()}, self._mcs)
+            read = self.artifact.metadata.properties if hasattr(self, "artifact") else ()
+            found = HostLattice.of(self.host.ids(), self.host.cells(), self._mcs, read)
             provenance = {"host": self.host.target.host, "rescued_because": reason}
             writers = self.host.writers(found, facts.type_names)
             return rescue(found, facts.type_names, facts.lattice, self.host.output_folder(), provenance, writers)

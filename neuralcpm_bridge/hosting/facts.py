@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ..lattice import Lattice
 
@@ -35,6 +37,17 @@ class HostCell(NamedTuple):
     type: int
     amplitude: float = -1.0
     """Its own fluctuation amplitude; negative: none."""
+    properties: Mapping[str, Any] = MappingProxyType({})
+    """What the host's user has noted of it by name, numbers or not."""
+
+    def number(self, name: str) -> float | None:
+        """One of its properties; None where it has none, or one that is no finite number."""
+        value = self.properties.get(name)
+        try:
+            number = math.nan if value is None else float(value)
+        except (TypeError, ValueError):
+            return None
+        return number if math.isfinite(number) else None
 
 
 def amplitudes_of(

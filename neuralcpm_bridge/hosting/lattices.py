@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,14 +15,26 @@ from ..errors import UserError
 from ..lattice import Lattice, to_skewed
 from ..snapshots import Snapshots
 from ..state import NO_CELL, CellState
+from .facts import HostCell
 
 
 class HostLattice(NamedTuple):
-    """Host ids `[H, W]` or `[D, H, W]` (plane = z, row = y, col = x), the type number of every cell, and when."""
+    """Host ids `[H, W]` or `[D, H, W]` (plane = z, row = y, col = x), the type number of every cell, and when; of named
+    properties those that were asked for, by name and cell."""
 
     ids: NDArray[np.int64]
     types: dict[int, int]
     mcs: int
+    properties: Mapping[str, Mapping[int, float]] = MappingProxyType({})
+
+    @classmethod
+    def of(
+        cls, ids: NDArray[np.int64], cells: Iterable[HostCell], mcs: int, properties: Iterable[str] = ()
+    ) -> HostLattice:
+        """Cells that lack a property, as those may that no model sees, are noted with 0."""
+        known = list(cells)
+        columns = {name: {cell.id: cell.number(name) or 0.0 for cell in known} for name in properties}
+        return cls(ids, {cell.id: cell.type for cell in known}, mcs, columns)
 
 
 def as_snapshots(
@@ -49,10 +62,14 @@ def _state(found: HostLattice, present: NDArray[np.int64], lattice: Lattice) -> 
     types[0] = 0
     for number in np.unique(ids[ids > 0]):
         types[number] = found.types[int(present[number - 1])]
+    columns = {
+        name: np.array([0.0, *(values.get(int(cell), 0.0) for cell in present)])
+        for name, values in found.properties.items()
+    }
     lattice = replace(lattice, shape=found.ids.shape)
     if lattice.layout == "rows":
         ids, lattice = to_skewed(ids, lattice)
-    return CellState(ids, types, lattice)
+    return CellState(ids, types, lattice, columns)
 
 
 def rescue(

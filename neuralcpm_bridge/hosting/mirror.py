@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .._engine import IdMap
 from .._engine import Mirror as EngineMirror
 from ..artifact import Artifact, allowed_error
+from ..conventions import TARGETS, Target
 from ..delta import DeltaBackend, Energy, Part, open_backend
 from ..errors import UserError, engine_speaking
 from ..lattice import Lattice
@@ -56,8 +57,9 @@ class Mirror:
         *,
         part: Part = "neural",
         forbid_extinction: bool = False,
+        target: Target = TARGETS["embedded"],
     ) -> None:
-        self.artifact, self.part, self.forbid_extinction = artifact, part, forbid_extinction
+        self.artifact, self.part, self.forbid_extinction, self.target = artifact, part, forbid_extinction, target
         self.lattice: Lattice | None = None
         """The host's, as it was loaded last."""
         self._type_names, self._type_of = dict(type_names), dict(type_of)
@@ -68,22 +70,28 @@ class Mirror:
     def load(self, lattice: Lattice, ids: NDArray[np.int64], cells: Sequence[HostCell]) -> None:
         """Take over a whole lattice of host ids, `[H, W]` or `[D, H, W]`."""
         numbers, types = self._listed(cells)
+        properties = self._properties(cells, types)
         with engine_speaking():
             if self._copy is None or lattice != self.lattice:
                 self._copy = self._made(lattice)
             self._copy.load(np.ascontiguousarray(ids, dtype=np.int64), numbers, types)
+            self._set(numbers, properties)
         self.lattice = lattice
 
     def follow(self, cells: Sequence[HostCell], written: Mapping[int, int]) -> bool:
-        """Follow new, changed and vanished cells and pixels written outside the Metropolis algorithm.
+        """Follow cells, new, changed or gone, their properties, and pixels written outside of the Metropolis algorithm.
 
         `written` maps sites to the host ids found there. False: only a whole `load` can tell.
         """
         numbers, types = self._listed(cells)
         sites = np.fromiter(written, dtype=np.int64, count=len(written))
         ids = np.fromiter(written.values(), dtype=np.int64, count=len(written))
+        properties = self._properties(cells, types)
         with engine_speaking():
-            return self._loaded.follow(numbers, types, sites, ids)
+            followed = self._loaded.follow(numbers, types, sites, ids)
+            if followed:
+                self._set(numbers, properties)
+        return followed
 
     def check(self, ids: NDArray[np.int64]) -> Consistency:
         """Compare with the host's lattice, and the cached energy with one computed from scratch.
@@ -126,6 +134,28 @@ class Mirror:
             name = self._type_names.get(stranger, f"number {stranger}")
             raise UserError(unmapped(name, self.artifact.metadata.types))
         return np.array([cell.id for cell in cells], dtype=np.int64), np.array(types, dtype=np.int32)
+
+    def _properties(self, cells: Sequence[HostCell], types: NDArray[np.int32]) -> NDArray[np.float64]:
+        """Those that the model reads, `[n, P]`; refused where a cell that it sees lacks one."""
+        names = self.artifact.metadata.properties
+        table = np.zeros((len(cells), len(names)))
+        for number, name in enumerate(names):
+            for row, cell in enumerate(cells):
+                value = cell.number(name)
+                if value is not None:
+                    table[row, number] = value
+                elif types[row]:
+                    found = f"is {cell.properties[name]!r}" if name in cell.properties else "is not set"
+                    raise UserError(
+                        f"The model reads the property {name!r} of every cell, but that of cell {cell.id} "
+                        f"({self._type_names.get(cell.type, cell.type)}) {found}: set "
+                        f"{self.target.property_words.format(name=name)} to a finite number where cells are made."
+                    )
+        return table
+
+    def _set(self, cells: NDArray[np.int64], properties: NDArray[np.float64]) -> None:
+        if isinstance(self._copy, EngineMirror) and properties.shape[1]:  # the other networks read none
+            self._copy.set_properties(cells, properties)
 
 
 class BackendMirror:

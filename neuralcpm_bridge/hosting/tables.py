@@ -40,6 +40,7 @@ def mapping_table(
         cell_type = type_of[number]
         shown = meta.types[cell_type] if cell_type != UNMAPPED else "not mapped: refused when such a cell appears"
         rows.append((f"type {number}", name, shown))
+    rows += [(f"property {name}", target.property_words.format(name=name), name) for name in meta.properties]
     scale = neural_scale(meta, temperature)
     amplitude = f"{facts.amplitude_function} of the cells' own amplitudes" if by_cell else f"{temperature:g}"
     factor = "ΔH × amplitude / T" if by_cell else f"ΔH × {scale:g}"

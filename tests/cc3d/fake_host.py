@@ -93,7 +93,7 @@ class FakeHost:
         return self.lattice.copy()
 
     def cells(self) -> list[HostCell]:
-        return [HostCell(cell.id, cell.type, cell.amplitude) for cell in self.alive.values()]
+        return [HostCell(cell.id, cell.type, cell.amplitude, cell.dict) for cell in self.alive.values()]
 
     def temperature(self) -> float:
         return self.degrees
@@ -122,9 +122,9 @@ class FakeHost:
         self.term = term
         return term
 
-    def add(self, cell_id: int, cell_type: int, *box: slice, amplitude: float = -1.0) -> None:
+    def add(self, cell_id: int, cell_type: int, *box: slice, amplitude: float = -1.0, **properties: object) -> None:
         """A cell that fills a box: rows and columns, planes before them in 3D."""
-        self.alive[cell_id] = SimpleNamespace(id=cell_id, type=cell_type, amplitude=amplitude)
+        self.alive[cell_id] = SimpleNamespace(id=cell_id, type=cell_type, amplitude=amplitude, dict=properties)
         ranges = [range(*part.indices(side)) for part, side in zip(box, self.lattice.shape, strict=True)]
         for place in np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, len(ranges)).tolist():
             self.write(tuple(place), cell_id)

@@ -24,12 +24,20 @@ def tissue(
     network_weight: float = 2.0,
     boundary: str = "periodic",
     padding: str | None = None,
+    properties: tuple[str, ...] = (),
     seed: int = 0,
 ) -> Hamiltonian:
     """Cells that hold together, sort slowly and keep their size; the network's part is a nudge."""
     torch.manual_seed(seed)
     lattice = LatticeEntry.of("square", boundary)
-    model = make_preset(preset, types=types, target_volume=float(target_volume), lattice=lattice, padding=padding)
+    model = make_preset(
+        preset,
+        types=types,
+        target_volume=float(target_volume),
+        lattice=lattice,
+        padding=padding,
+        properties=properties,
+    )
     with torch.no_grad():
         if model.symbolic is not None:
             energies = model.symbolic.contact.energies
