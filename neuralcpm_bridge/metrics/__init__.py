@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..snapshots import Snapshots
 from ..state import CellState
+from .arrangement import Arrangement
 from .geometry import centres, fragments, second_moments
 from .paper import (
     FRAGMENTED_CELLS_ALLOWED,
@@ -34,6 +35,7 @@ from .tissue import (
 )
 
 __all__ = [
+    "Arrangement",
     "VolumeRange",
     "aspect_ratios",
     "axial_rmse",
@@ -82,13 +84,19 @@ def summary(samples: Snapshots, data: Snapshots | None = None) -> dict[str, Any]
 
 def _measures(state: CellState, types: int) -> dict[str, NDArray[np.float64]]:
     """What is averaged over states."""
-    contacts = contact_lengths(state, types)
+    contacts, arrangement = contact_lengths(state, types), Arrangement(state, types)
     measures = {
         "fragmented_cells": fragmented_cells(state),
         "aspect_ratio": mean_aspect_ratios(state, types),
         "contact_length": contacts,
         "heterotypic_fraction": heterotypic_share(contacts),
         "clusters": cluster_counts(state, types),
+        "surface": arrangement.surfaces(),
+        "medium_share": arrangement.medium_shares(),
+        "neighbours": arrangement.neighbours(),
+        "alignment": arrangement.alignments(),
+        "pointing": arrangement.pointing(),
+        "distance": arrangement.distances(),
         "axial_variances": axial_variances(state),
         "variance_fractions": variance_fractions(state),
     }

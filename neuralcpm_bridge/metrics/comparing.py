@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,13 @@ MEASURES = {
     "fragmented_cells": "broken cells per state",
     "heterotypic_fraction": "share of interface between types",
     "aspect_ratio": "aspect ratio of {}",
+    "surface": "surface of {}",
+    "medium_share": "share of {}'s surface at the medium",
+    "neighbours": "{} that a cell of {} touches",
+    "alignment": "alignment of neighbours, {}",
+    "pointing": "cells of {} point at neighbours",
     "clusters": "clusters of {}",
+    "distance": "distance of {} from the middle",
     "variance_fractions": "variance along the axis, {}",
 }
 """Measures that people read, in the order of the table; `{}` is a cell type."""
@@ -61,6 +68,10 @@ def _rows(found: dict[str, Any], names: Sequence[str]) -> dict[str, float | None
         value = found.get(key)
         if not isinstance(value, list):
             rows[title] = value
+            continue
+        if key == "neighbours":
+            for own, other in product(range(1, len(names)), repeat=2):
+                rows[title.format(names[other], names[own])] = value[own][other]
             continue
         # measures along an axis know types 1 and 2 only, the others start with the medium
         first = 1 if key == "variance_fractions" else 0

@@ -63,7 +63,7 @@ def axial_variances(state: CellState) -> NDArray[np.float64]:
     In 3D across its longer and its shorter side, in this order. NaN where type 2 has fewer than two cells, and for a
     type without cells.
     """
-    points = _in_tissue(state, mean_coordinates(state))
+    points = in_tissue(state, mean_coordinates(state))
     by_type = {number: points[(state.types == number) & ~np.isnan(points[:, 0])] for number in AXIAL_TYPES}
     axes = _principal_axes(by_type[AXIAL_TYPES[-1]])
     return _variances(by_type, axes)
@@ -83,7 +83,7 @@ def variance_fractions(state: CellState) -> NDArray[np.float64]:
     """
     sites = np.flatnonzero(state.ids)
     of_site = state.types[state.ids.ravel()[sites]]
-    points = _in_tissue(state, state.lattice.coordinates(sites))
+    points = in_tissue(state, state.lattice.coordinates(sites))
     by_type = {number: points[of_site == number] for number in AXIAL_TYPES}
     variances = _variances(by_type, _principal_axes(by_type[AXIAL_TYPES[-1]]))
     totals = variances.sum(axis=1)
@@ -110,7 +110,7 @@ def _share(answers: Iterable[bool]) -> float:
     return float(np.mean(found))
 
 
-def _in_tissue(state: CellState, coordinates: NDArray[np.generic]) -> NDArray[np.float64]:
+def in_tissue(state: CellState, coordinates: NDArray[np.generic]) -> NDArray[np.float64]:
     """Places in space, `[n, d]`, of coordinates `[n, d]`, so that no border tears the tissue if it need not.
 
     Periodic axes are cut open behind the widest band of medium, or at 0.
