@@ -121,6 +121,15 @@ class Trainer:
 
     def run(self, show: Callable[[Report], None] | None = None, until: int | None = None) -> Hamiltonian:
         """Train to the last step (or `until`), writing checkpoints; the averaged model."""
+        threads = torch.get_num_threads()
+        if isinstance(self.hamiltonian.network, CellGraph):
+            torch.set_num_threads(1)  # some hundred cells: several threads would wait more than they work
+        try:
+            return self._train(show, until)
+        finally:
+            torch.set_num_threads(threads)
+
+    def _train(self, show: Callable[[Report], None] | None, until: int | None) -> Hamiltonian:
         last = min(until or self.config.optimizer.steps, self.config.optimizer.steps)
         refresh, every = self.config.optimizer.refresh, self.config.run.checkpoint_every
         while self.step < last:
