@@ -15,8 +15,8 @@ from .closure import Plan, measured, picture, sample_both, train_both
 from .setting import Setting
 
 PLANS = {
-    # Chains live for 1,200 MCS on the mean, as long as the data relaxed: younger ones are rounder than data, and a model
-    # that makes them alike overshoots when it is sampled for longer (1.03 to 1.12 of the gap at 300 MCS).
+    # Chains live for 1,200 MCS on the mean, as long as the data relaxed: younger ones are rounder than data, and a
+    # model that makes them alike overshoots when it is sampled for longer (1.03 to 1.12 of the gap at 300 MCS).
     "small": Plan(steps=900, decay=0.5, averaging=0.97, sweeps=12, reset=0.01, push=3.0, replicates=64),
     "paper": Plan("graph2-closure", steps=5000, pool=64, batch=32, push=3.0, replicates=128, mcs=2000),
 }
