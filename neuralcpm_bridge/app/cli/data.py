@@ -139,11 +139,12 @@ def info(
     picture: Annotated[Path | None, typer.Option(help="Write a contact sheet of its states (.png).")] = None,
     as_json: Json = False,
 ) -> None:
-    """What a data set holds: lattice, types, volumes, shapes, contacts, and where it came from."""
+    """What a data set holds: lattice, types, volumes, shapes, contacts, what may be a problem, and where it is from."""
     import numpy as np
 
     from neuralcpm_bridge.metrics import summary
     from neuralcpm_bridge.snapshots import load_snapshots
+    from neuralcpm_bridge.survey import survey
 
     snapshots = load_snapshots(file)
     chosen = _evenly(len(snapshots), MEASURED)
@@ -159,6 +160,7 @@ def info(
         "volume_range": [int(volumes.min()), int(volumes.max())] if volumes.size else None,
         "measured_states": measures.pop("states"),
         **measures,
+        "remarks": list(survey(snapshots.chosen(chosen)).remarks),
         "arrays": sorted(snapshots.arrays),
         "provenance": snapshots.provenance,
     }
@@ -273,6 +275,8 @@ def _print_info(name: str, facts: dict[str, Any]) -> None:
     console = Console()
     console.print(overview)
     console.print(by_type)
+    for remark in facts["remarks"]:
+        console.print(remark, markup=False, highlight=False)
 
 
 def _number(value: float | None) -> str:
