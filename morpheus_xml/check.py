@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.artifact import Artifact, Metadata, load_artifact
 from neuralcpm_bridge.conventions import TARGETS
 from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.fit import check_lattice, host_boundary
+from neuralcpm_bridge.hosting.mapping import type_pairs
 from neuralcpm_bridge.lattice import GEOMETRIES
 
 from .document import Element
@@ -162,6 +163,31 @@ def _learned(model: ModelFile) -> Iterator[Finding]:
     for entry in model.cell_types:
         if not entry.learned:
             yield _at(entry.element, f"it lacks the {ELEMENT} that other types have: write the same element into all.")
+    file = model.path.parent / Path(first.attributes.get("model", ""))
+    if file.is_file():
+        try:
+            meta = load_artifact(file).metadata
+        except UserError as error:
+            yield _at(first, str(error))
+            return
+        yield from lacking_properties(model, meta, type_pairs([first.attributes.get("types", "")]))
+
+
+def lacking_properties(model: ModelFile, meta: Metadata, matched: Mapping[str, str]) -> Iterator[Finding]:
+    """Cell types without a property that a learned model reads; `matched`: the model's type of each, the medium's: it
+    does not see such cells."""
+    shared = model.root.find("Global")
+    everywhere = {child.attributes.get("symbol") for child in (shared.children if shared else ())}
+    for entry in model.cell_types:
+        defined = everywhere | {child.attributes.get("symbol") for child in entry.element.children}
+        for name in meta.properties if matched.get(entry.name) != meta.types[0] else ():
+            if name not in defined:
+                words = TARGET.property_words.format(name=name)
+                yield _at(
+                    entry.element,
+                    f"it has no property {name!r}, which the learned model reads of every cell: add {words} to the "
+                    f"cell type '{entry.name}'.",
+                )
 
 
 def _known(model: ModelFile) -> set[str]:

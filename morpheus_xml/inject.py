@@ -17,7 +17,7 @@ from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.mapping import UNMAPPED, map_types
 
-from .check import check_fit, require_sound
+from .check import check_fit, lacking_properties, require_sound
 from .document import Edit, element_text
 from .elements import VOLUME_SYMBOLS, constraints, contacts, number_text, surface_order
 from .new import learned_attributes, needs_plugin
@@ -53,6 +53,7 @@ def inject(
     require_sound(model, learned=False)
     check_fit(model, artifact, "full" if distilled else chosen)
     matched = match_types(model, meta, types or {})
+    require_properties(model, meta, matched)
     scale = weight if weight is not None else _scale(model, meta)
     if distilled:
         return _inject_native(model, meta, matched, scale)
@@ -76,6 +77,12 @@ def match_types(model: ModelFile, meta: Metadata, given: dict[str, str]) -> dict
                 "see such cells)."
             )
     return {name: meta.types[number] for name, number in zip(names, list(mapped.values())[1:], strict=True)}
+
+
+def require_properties(model: ModelFile, meta: Metadata, matched: dict[str, str]) -> None:
+    """Refuse a file whose cell types do not define what the learned model reads of every cell."""
+    for finding in lacking_properties(model, meta, matched):
+        raise UserError(f"{model.path}, {finding}")
 
 
 def _scale(model: ModelFile, meta: Metadata) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +25,8 @@ BORDER = "border"
 """The second medium that surrounds a lattice with a free boundary."""
 NARROWEST = 6
 """Sites along a periodic axis: Morpheus keeps copies of three at either end and tells one of the two ends only."""
+PROPERTIES_LOG = "properties"
+"""Name of the table of cells' properties that a run leaves."""
 LARGEST_SHORT = 2**15 - 1
 """Cell ids above this do not fit into the 16-bit images Morpheus writes."""
 
@@ -34,7 +36,8 @@ class MorpheusModel:
 
     Energies and temperature are Morpheus' (conventions.TARGETS); columns are x, rows y, planes z, and the axes of
     hexagonal lattices are Morpheus' own skewed ones. `surface_order`: the neighbourhood in which contacts and surfaces
-    are meant; copies are made from all neighbours around a site.
+    are meant; copies are made from all neighbours around a site. `properties`: symbols that every cell type defines,
+    and what a cell has of each until it is given a value.
     """
 
     def __init__(
@@ -49,9 +52,10 @@ class MorpheusModel:
         stepper: Stepper = "edgelist",
         medium: str = "medium",
         details: str = "",
+        properties: Mapping[str, float] | None = None,
     ) -> None:
         _check_width(lattice)
-        self.lattice, self.medium = lattice, medium
+        self.lattice, self.medium, self.properties = lattice, medium, dict(properties or {})
         self.root = etree.Element("MorpheusModel", version=VERSION)
         description = _add(self.root, "Description")
         _add(description, "Title").text = title
@@ -85,6 +89,8 @@ class MorpheusModel:
     def add_type(self, name: str, elements: Iterable[etree._Element] = ()) -> None:
         """A cell type with what stands in it."""
         self._types[name] = _add(self._cell_types, "CellType", {"class": "biological"}, name=name)
+        for symbol, value in self.properties.items():
+            _add(self._types[name], "Property", symbol=symbol, value=number_text(value))
         self._types[name].extend(elements)
 
     def add_contact(self, first: str, second: str, energy: float) -> None:
@@ -104,10 +110,15 @@ class MorpheusModel:
                 continue
             population = _add(self._populations, "Population", type=name, size="0")
             for cell in members:
-                _add(_add(population, "Cell", id=str(cell + self.first_id)), "Nodes").text = cells[cell]
+                element = _add(population, "Cell", id=str(cell + self.first_id))
+                for symbol in self.properties:
+                    value = number_text(float(state.properties[symbol][cell]))
+                    _add(element, "PropertyData", {"symbol-ref": symbol}, value=value)
+                _add(element, "Nodes").text = cells[cell]
 
     def add_snapshots(self, every: float, largest_id: int = LARGEST_SHORT) -> None:
-        """Cell ids and types as TIFF pages, every so many Monte Carlo steps, the first state included."""
+        """Cell ids and types as TIFF pages, every so many Monte Carlo steps, the first state included; properties of
+        cells as a table beside them."""
         plotter = _add(
             self._analysis,
             "TiffPlotter",
@@ -118,6 +129,12 @@ class MorpheusModel:
         )
         for symbol in ("cell.id", "cell.type"):
             _add(plotter, "Channel", {"symbol-ref": symbol})
+        if self.properties:
+            logger = _add(self._analysis, "Logger", {"time-step": number_text(every)})
+            read = _add(logger, "Input")
+            for symbol in self.properties:
+                _add(read, "Symbol", {"symbol-ref": symbol})
+            _add(_add(logger, "Output"), "TextOutput", {"file-name": PROPERTIES_LOG}, separator="comma")
 
     def write(self, path: str | Path) -> None:
         with writing(path) as temporary:
@@ -138,7 +155,7 @@ class MorpheusModel:
         space = _add(self.root, "Space")
         lattice = _add(space, "Lattice", {"class": self.lattice.geometry.name})
         sizes = [*self.lattice.shape[::-1], 0][:3]
-        _add(lattice, "Size", symbol="size", value=", ".join(map(str, sizes)))
+        _add(lattice, "Size", symbol=self._symbol("size"), value=", ".join(map(str, sizes)))
         conditions = _add(lattice, "BoundaryConditions")
         for axis in self._axes("periodic"):
             _add(conditions, "Condition", boundary=axis, type=TARGET.boundary_words["periodic"])
@@ -146,14 +163,20 @@ class MorpheusModel:
             for side in (f"-{axis}", axis):
                 _add(conditions, "Condition", boundary=side, type=TARGET.boundary_words["free"])
         _add_neighbourhood(lattice, self.lattice.geometry.moore_order)
-        _add(space, "SpaceSymbol", symbol="space")
+        _add(space, "SpaceSymbol", symbol=self._symbol("space"))
 
     def _add_time(self, steps: float, seed: int) -> None:
         time = _add(self.root, "Time")
         _add(time, "StartTime", value="0")
         _add(time, "StopTime", value=number_text(steps))
         _add(time, "RandomSeed", value=str(seed))
-        _add(time, "TimeSymbol", symbol="time")
+        _add(time, "TimeSymbol", symbol=self._symbol("time"))
+
+    def _symbol(self, name: str) -> str:
+        """A name that no property has: Morpheus' symbols are each one thing."""
+        while name in self.properties:
+            name += "_"
+        return name
 
     def _add_medium(self, name: str) -> etree._Element:
         return _add(self._cell_types, "CellType", {"class": "medium"}, name=name)

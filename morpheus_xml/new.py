@@ -47,6 +47,7 @@ def new_model(artifact: Artifact, state: CellState, plan: RunPlan, library: str 
         stepper=plan.stepper,
         medium=names[0],
         details=f"{meta.name} ({meta.architecture}), written by neuralcpm-bridge {__version__}.",
+        properties=artifact.property_means,
     )
     for number, name in enumerate(names[1:], start=1):
         model.add_type(name, constraints(values, number) if values is not None else ())

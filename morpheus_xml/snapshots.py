@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,11 @@ from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import NO_CELL, CellState
 
 from .document import Element
+from .model import PROPERTIES_LOG
 from .reader import ModelFile
 
+PropertyTable = dict[str, dict[int, float]]
+"""By name and by Morpheus' cell id."""
 PLOTS = ("cell.id*.tif", "cell.type*.tif")
 """Images a run may leave that hold cell ids."""
 CHANNELS = {"cell.id", "cell.type"}
@@ -33,7 +37,8 @@ def read_snapshots(folder: Path, model: ModelFile) -> Snapshots | None:
         return None
     names = tuple(entry.name for entry in model.cell_types)
     extra_media = max(sum(entry.is_medium for entry in model.types) - 1, 0)
-    states = [_state(frame, names, extra_media) for frame in frames]
+    tables = _logged_properties(folder, len(frames))
+    states = [_state(frame, names, extra_media, table) for frame, table in zip(frames, tables, strict=True)]
     step = _interval(plotter, model)
     arrays: dict[str, NDArray[np.float64]] = {}
     if step is not None:
@@ -60,14 +65,38 @@ def _images(folder: Path, plotter: Element) -> list[Path]:
     return sorted(path for pattern in (f"{stem}.tif", f"{stem}_*.tif") for path in folder.glob(pattern))
 
 
-def _state(frame: Frame, names: tuple[str, ...], extra_media: int) -> CellState:
+def _logged_properties(folder: Path, pages: int) -> list[PropertyTable]:
+    """Named properties by Morpheus' cell ids, page by page, from the table that a generated model logs with its images;
+    none where there is no such table, or one of other times."""
+    nothing: list[PropertyTable] = [{} for _ in range(pages)]
+    path = folder / f"{PROPERTIES_LOG}.csv"
+    if not path.is_file():
+        return nothing
+    by_time: dict[float, PropertyTable] = {}
+    with path.open(newline="", encoding="utf-8") as stream:
+        rows = csv.reader(stream)
+        names = next(rows)[2:]  # behind time and cell.id
+        for row in filter(None, rows):  # an empty line where a time is over
+            table = by_time.setdefault(float(row[0]), {name: {} for name in names})
+            for name, value in zip(names, row[2:], strict=True):
+                table[name][int(row[1])] = float(value)
+    ordered = [by_time[time] for time in sorted(by_time)]
+    return ordered if len(ordered) == pages else nothing
+
+
+def _state(frame: Frame, names: tuple[str, ...], extra_media: int, table: PropertyTable) -> CellState:
     """Ids as in the file, less the media that Morpheus numbers before the cells."""
     labels = np.where(frame.labels > 0, frame.labels - extra_media, 0)
     types = np.full(int(labels.max(initial=0)) + 1, NO_CELL, dtype=np.int32)
     types[0] = 0
     for label, name in (frame.cell_types or {}).items():
         types[label - extra_media] = names.index(name) + 1
-    return CellState(labels.astype(np.int32), types, frame.lattice())
+    columns = {name: np.zeros(types.size) for name in table}
+    for name, values in table.items():
+        for cell, value in values.items():
+            if cell - extra_media < types.size:  # a cell without sites may have the largest id
+                columns[name][cell - extra_media] = value
+    return CellState(labels.astype(np.int32), types, frame.lattice(), columns)
 
 
 def _interval(plotter: Element, model: ModelFile) -> float | None:

@@ -106,7 +106,9 @@ void LearnedTerm::load() {
   if (!model_) throw std::runtime_error(library_->last_error());
   check_lattice();
   match_types();
+  list_properties();
   carriers_.assign(type_of_celltype_.size(), false);
+  symbols_.resize(type_of_celltype_.size());
   create_mirror();
 }
 
@@ -185,7 +187,39 @@ void LearnedTerm::match_types() {
   }
 }
 
-void LearnedTerm::add_carrier(unsigned celltype) { carriers_[celltype] = true; }
+void LearnedTerm::list_properties() {
+  std::int32_t count = 0;
+  library_->check(library_->property_count(model_, &count));
+  for (std::int32_t number = 0; number < count; ++number)
+    properties_.push_back(library_->property_name(model_, number));
+}
+
+std::vector<SymbolAccessor<double>> LearnedTerm::add_carrier(unsigned celltype, const Scope& scope) {
+  carriers_[celltype] = true;
+  std::vector<SymbolAccessor<double>>& symbols = symbols_[celltype];
+  if (type_of_celltype_[celltype] == MEDIUM || !symbols.empty()) return symbols;
+  for (const std::string& name : properties_) {
+    SymbolAccessor<double> symbol;
+    try {
+      symbol = scope.findSymbol<double>(name);
+      // Not of this cell type, but of others: what Morpheus finds elsewhere, if anything.
+      if (const auto composite = std::dynamic_pointer_cast<const CompositeSymbol<double>>(symbol))
+        symbol = composite->defaultSymbol();
+    } catch (const SymbolError&) {
+    }
+    if (!symbol)
+      throw std::runtime_error("The cell type '" + scope.getCellType()->getName() + "' has no property '" + name +
+                               "', which the learned model reads of every cell: add <Property symbol=\"" + name +
+                               "\" value=\"…\"/> to it.");
+    symbols.push_back(symbol);
+    const Granularity granularity = symbol->granularity();
+    if (granularity != Granularity::Cell && granularity != Granularity::Global)
+      throw std::runtime_error("The symbol '" + name +
+                               "' differs within a cell, but the learned model reads one number of every cell: define "
+                               "it as a Property of the cell type, for example with a Mapper.");
+  }
+  return symbols;
+}
 
 bool LearnedTerm::answers(const CPM::Update& update) const {
   if (update.opAdd()) return true;
@@ -223,8 +257,8 @@ void LearnedTerm::synchronise() {
   const double now = SIM::getTime();
   if (!loaded_) {
     require_carriers();
-    take_over();
     open_log();
+    take_over();
   } else if (now != time_) {
     follow();
     ++steps_;
@@ -263,6 +297,7 @@ void LearnedTerm::take_over() {
   library_->check(
       library_->mirror_load(mirror_, host_ids().data(), std::int64_t(cells_.size()), cells_.data(), types_.data()));
   loaded_ = true;
+  for (const std::int64_t cell : cells_) set_properties(CPM::CELL_ID(cell));
 }
 
 void LearnedTerm::follow() {
@@ -270,7 +305,20 @@ void LearnedTerm::follow() {
   std::int32_t followed = 0;
   library_->check(library_->mirror_follow(mirror_, std::int64_t(cells_.size()), cells_.data(), types_.data(), 0,
                                           nullptr, nullptr, &followed));
-  if (!followed) take_over();  // the pixels of a cell leave or enter the model's sight
+  if (!followed) return take_over();  // the pixels of a cell leave or enter the model's sight
+  for (const std::int64_t cell : cells_) set_properties(CPM::CELL_ID(cell));
+}
+
+void LearnedTerm::set_properties(CPM::CELL_ID cell) {
+  const std::vector<SymbolAccessor<double>>& symbols = symbols_[CPM::getCellIndex(cell).celltype];
+  for (std::size_t number = 0; number < symbols.size(); ++number) {
+    const double value = symbols[number]->get(SymbolFocus(cell));
+    if (!std::isfinite(value))
+      throw std::runtime_error("The property '" + properties_[number] + "' of cell " + std::to_string(cell) +
+                               " is not a finite number, but the learned model reads it: give it a value.");
+    library_->check(library_->mirror_set_property(mirror_, cell, std::int32_t(number), value));
+    if (log_.is_open()) log_ << "p " << properties_[number] << ' ' << cell << ' ' << value << '\n';
+  }
 }
 
 void LearnedTerm::compare() {
@@ -302,7 +350,8 @@ void LearnedTerm::announce(CPM::CELL_ID cell) {
   note(cell);
   std::int32_t followed = 0;
   library_->check(library_->mirror_appear(mirror_, cell, model_type(cell), &followed));
-  if (!followed) take_over();
+  if (followed) set_properties(cell);
+  else take_over();
 }
 
 void LearnedTerm::note(CPM::CELL_ID cell) {

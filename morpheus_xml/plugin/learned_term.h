@@ -26,8 +26,8 @@ class LearnedTerm {
   static std::shared_ptr<LearnedTerm> join(const Settings& settings);
   ~LearnedTerm();
 
-  // A cell type whose element takes part.
-  void add_carrier(unsigned celltype);
+  // A cell type whose element takes part; the symbols in whose scope it has what the model reads of every cell.
+  std::vector<SymbolAccessor<double>> add_carrier(unsigned celltype, const Scope& scope);
 
   // Whether the call at hand speaks for the whole copy: the new cell's type does, or the old one's where the new
   // one's (a medium) has no element.
@@ -41,6 +41,7 @@ class LearnedTerm {
 
   void load();
   void match_types();
+  void list_properties();
   void check_lattice() const;
   void create_mirror();
 
@@ -56,6 +57,7 @@ class LearnedTerm {
   void list_cells();
   void announce(CPM::CELL_ID cell);  // a new cell, which divisions give pixels before it can be followed
   void note(CPM::CELL_ID cell);
+  void set_properties(CPM::CELL_ID cell);  // as Morpheus has them now
   std::vector<std::int64_t> host_ids() const;
   std::int64_t site(const VINT& at) const { return (std::int64_t(at.z) * size_.y + at.y) * size_.x + at.x; }
   std::int32_t model_type(CPM::CELL_ID cell) const { return type_of_celltype_[CPM::getCellIndex(cell).celltype]; }
@@ -67,6 +69,9 @@ class LearnedTerm {
   VINT size_;
   bool flat_ = true;     // a 2D lattice
   bool loaded_ = false;  // the mirror has Morpheus' lattice
+
+  std::vector<std::string> properties_;                       // of cells, that the model reads
+  std::vector<std::vector<SymbolAccessor<double>>> symbols_;  // of these, by Morpheus' cell type
 
   std::vector<bool> carriers_;                  // by Morpheus' cell type
   std::vector<std::int32_t> type_of_celltype_;  // the model's type; 0: seen as medium

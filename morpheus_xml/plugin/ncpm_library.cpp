@@ -63,6 +63,8 @@ NcpmLibrary::NcpmLibrary(const std::vector<std::string>& candidates) {
   bind(free_model, "ncpm_free_model");
   bind(type_count, "ncpm_type_count");
   bind(type_name, "ncpm_type_name");
+  bind(property_count, "ncpm_property_count");
+  bind(property_name, "ncpm_property_name");
   bind(geometry, "ncpm_geometry");
   bind(is_periodic, "ncpm_is_periodic");
   bind(mirror_create, "ncpm_mirror_create");
@@ -70,6 +72,7 @@ NcpmLibrary::NcpmLibrary(const std::vector<std::string>& candidates) {
   bind(mirror_load, "ncpm_mirror_load");
   bind(mirror_follow, "ncpm_mirror_follow");
   bind(mirror_appear, "ncpm_mirror_appear");
+  bind(mirror_set_property, "ncpm_mirror_set_property");
   bind(mirror_delta, "ncpm_mirror_delta");
   bind(mirror_commit, "ncpm_mirror_commit");
   bind(mirror_compare, "ncpm_mirror_compare");

@@ -28,6 +28,8 @@ class NcpmLibrary {
   decltype(&ncpm_free_model) free_model = nullptr;
   decltype(&ncpm_type_count) type_count = nullptr;
   decltype(&ncpm_type_name) type_name = nullptr;
+  decltype(&ncpm_property_count) property_count = nullptr;
+  decltype(&ncpm_property_name) property_name = nullptr;
   decltype(&ncpm_geometry) geometry = nullptr;
   decltype(&ncpm_is_periodic) is_periodic = nullptr;
   decltype(&ncpm_mirror_create) mirror_create = nullptr;
@@ -35,6 +37,7 @@ class NcpmLibrary {
   decltype(&ncpm_mirror_load) mirror_load = nullptr;
   decltype(&ncpm_mirror_follow) mirror_follow = nullptr;
   decltype(&ncpm_mirror_appear) mirror_appear = nullptr;
+  decltype(&ncpm_mirror_set_property) mirror_set_property = nullptr;
   decltype(&ncpm_mirror_delta) mirror_delta = nullptr;
   decltype(&ncpm_mirror_commit) mirror_commit = nullptr;
   decltype(&ncpm_mirror_compare) mirror_compare = nullptr;

@@ -41,7 +41,8 @@ void NeuralHamiltonian::init(const Scope* scope) {
   settings.log = log.isDefined() ? log() : "";
   try {
     learned_ = LearnedTerm::join(settings);
-    learned_->add_carrier(scope->getCellType()->getID());
+    for (const auto& property : learned_->add_carrier(scope->getCellType()->getID(), *scope))
+      registerInputSymbol(property);
   } catch (const std::exception& error) {
     throw MorpheusException(error.what(), stored_node);
   }

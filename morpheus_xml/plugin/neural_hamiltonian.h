@@ -24,7 +24,10 @@
 - \b weight: factor of the energy; 1 at the temperature of training
 - \b library: the engine's library; else the environment variable NEURALCPM_LIBRARY, else beside the model file
 - \b check: every so many Monte Carlo steps, compare the energy kept up to date with a recomputed one; 0: never
-- \b log: file for every energy difference asked for (d x y new-cell difference) and every copy (c x y new-cell)
+- \b log: file for every energy difference asked for (d x y new-cell difference), every copy (c x y new-cell) and every
+  property of a cell that was read (p name cell value)
+
+A model may read properties of cells (an age, a concentration): symbols of these names in the cell type.
 */
 class NeuralHamiltonian : public CPM_Energy, public Cell_Update_Listener {
  public:

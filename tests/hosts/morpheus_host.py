@@ -137,6 +137,22 @@ def closure_model(
     return export(Hamiltonian(types, symbolic, hamiltonian.network, 3.0, lattice=lattice, cells=51), path)
 
 
+def graph_model(
+    path: Path, geometry: str = "square", boundary: str | Sequence[str] = "periodic", volume: float = 100.0
+) -> Artifact:
+    """A cell graph's closure that reads two properties of every cell, with a network that matters."""
+    torch.manual_seed(1)
+    made = make_preset(
+        "graph1-closure",
+        types=TYPES,
+        lattice=LatticeEntry.of(geometry, boundary),
+        target_volume=volume,
+        properties=("age", "marker"),
+    )
+    symbolic = Symbolic(Contact(3.0 + torch.rand(3, 3)), Volume(torch.tensor([1.0]), torch.tensor([volume])))
+    return export(Hamiltonian(TYPES, symbolic, made.network, 20.0, lattice=made.lattice, cells=51), path)
+
+
 def blocks(lattice: Lattice, side: int, gap: int = 1, types: int = 2, shift: int = 0) -> CellState:
     """Cells of `side` sites along every axis on a grid, types by turns, moved by `shift` (across periodic borders)."""
     ids = np.zeros(lattice.shape, dtype=np.int32)
