@@ -21,10 +21,9 @@ from ..snapshots import Snapshots
 from ..terms import Values, described_terms
 from .fit import Distilled
 
-STANDARD_ERRORS = 2
-"""By how many of them a measure may differ for want of runs."""
-SURELY = 3
-"""By how many of them the network must change a measure to be there for it."""
+STANDARD_ERRORS = 3
+"""By how many of them a measure may differ for want of runs, and must differ for the network to be there for it: of
+some thirty measures none should do so by chance."""
 VISIBLE = 0.05
 """Share of a measure's value below which nobody sees a difference."""
 MAY_BE_LOST = 0.2
@@ -70,8 +69,8 @@ class Compared:
 
     @property
     def matters(self) -> bool:
-        """Whether the network surely and visibly changes it."""
-        return self.certainty > SURELY and abs(self.change) > VISIBLE * abs(self.model.mean)
+        """Whether the network surely changes it, so far that half of the change would still be seen."""
+        return self.certainty > STANDARD_ERRORS and HALF * abs(self.change) > VISIBLE * abs(self.model.mean)
 
     @property
     def kept(self) -> float:
