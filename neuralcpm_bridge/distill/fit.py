@@ -16,7 +16,7 @@ from ..terms import TERMS, ModelTerm, Values
 from .features import BeforeAfter, FlipChanges, flip_changes, type_pairs
 from .sampling import FlipSample
 
-WORTH = 0.002
+WORTH, WORTH_OF_NETWORK = 0.002, 0.03
 """Gain in held-out R² below which a further term is left out: simpler models are easier to believe. In a closure it is
 the R² of what the network adds, which contacts and volumes would drown."""
 HIGHEST_POWER = 4
@@ -168,10 +168,12 @@ class Problem:
         return 1.0 - left / variance if variance > 0 else float(left == 0)
 
     @property
-    def to_explain(self) -> float:
-        """Sum of squares on held-out flips of what a further term is to explain: the network's ΔH, if it varies."""
-        neural, whole = (values[self.held_out] for values in (self.neural, self.deltas))
-        return float(neural.var() * neural.size) or float(whole.var() * whole.size) or 1.0
+    def worth(self) -> float:
+        """Sum of squares on held-out flips that a further term must explain."""
+        neural, whole = (
+            float(values[self.held_out].var() * self.held_out.sum()) for values in (self.neural, self.deltas)
+        )
+        return WORTH_OF_NETWORK * neural if neural > 0 else WORTH * whole
 
 
 QUANTITIES = ("volume", "surface", "length")
@@ -206,7 +208,7 @@ def fitted(problem: Problem, meta: Metadata, simple: bool, host: str) -> Fit:
             for name, (quantity, powers) in further.items()
         }
         name, fit = min(tried.items(), key=lambda entry: entry[1].left)
-        if best.left - fit.left <= WORTH * problem.to_explain:
+        if best.left - fit.left <= problem.worth:
             break
         best = fit
         del further[name]
