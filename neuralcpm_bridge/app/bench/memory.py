@@ -11,7 +11,7 @@ from neuralcpm_bridge.state import CellState
 
 from .tissues import cell_blocks
 
-SIDE = 600
+SIDE = 1200
 BLOCKS = (5, 10)
 """Sides of the cells of the two states that are compared, on the same lattice."""
 

@@ -79,6 +79,9 @@ struct Lattice {
     return site(to);
   }
 
+  // Coordinates along the geometry's axes.
+  Offset coordinates(Place at) const { return {at.plane, at.row, at.col - push(0, at.row)}; }
+
   // The shortest way between two sites along the geometry's axes, in whole steps; of two equally short ones along a
   // ring the positive.
   Offset between(Place from, Place to) const;

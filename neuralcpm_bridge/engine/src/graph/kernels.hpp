@@ -46,21 +46,34 @@ struct Scattered {
   const float* at(std::ptrdiff_t number) const { return rows[number] + first; }
 };
 
-// One message: sum += trunc(weight · min(SiLU(own + other + edge · inputs), kLoudest) / kMessageUnit). The weights of
+// One message: sum += trunc(weight · min(SiLU(own + edge · inputs + other), kLoudest) / kMessageUnit). The weights of
 // all messages to a cell add up to less than 1, so that no sum overflows.
 struct Message {
-  const float* own;    // the receiver's row
-  const float* other;  // the sender's row
+  const float* own;     // the receiver's row
+  const float* other;   // the sender's row
+  const float* before;  // the same as it was, if that message is taken out; else null
   const float* inputs;
-  bool swapped;  // the inputs are the sender's view of the contact
-  float weight;
   std::int32_t* sum;
+  float weight;
+  bool swapped;  // the inputs are the sender's view of the contact
+};
+
+// Contacts side by side, number by number: entry i of every list belongs to contact i.
+inline constexpr int kColumnRoom = 64;
+struct ContactColumns {
+  alignas(64) float way[3][kColumnRoom];   // z, y, x from middle to middle
+  float here[7][kColumnRoom];              // form of the receiver: covariance zz, yy, xx, zy, zx, yx, and its trace
+  float there[7][kColumnRoom];             // form of the sender; in 2D what has a z is not read
+  float inputs[kEdgeInputs][kColumnRoom];  // given the first, the contact's length; found all, standardised
+  int count, dimension;
+  const float *mean, *inverse;  // of the training data, and 1 over their deviation, [kEdgeInputs]
 };
 
 struct Kernels {
   void (*dense)(const Dense& layer, int rows, Rows in, Rows base, RowsOut out);
   void (*dense_on)(const Dense& layer, int rows, Rows in, Scattered base, RowsOut out);
   void (*silu)(float* values, std::ptrdiff_t count);  // count is a multiple of kBlock
+  void (*contacts)(ContactColumns& columns);
   // The members' shares of own and other are `member_stride` apart; edge: [member][kEdgeInputs][width].
   void (*messages)(int members, int width, std::ptrdiff_t member_stride, const float* edge, const Message* jobs,
                    std::ptrdiff_t count);

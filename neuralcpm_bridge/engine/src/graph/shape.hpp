@@ -1,4 +1,4 @@
-// What the network is told about cells and contacts, from whole numbers kept by the lattice.
+// What the network is told about a cell, from whole numbers kept by the lattice.
 #pragma once
 
 #include "moments.hpp"
@@ -6,27 +6,20 @@
 namespace ncpm::graph {
 
 inline constexpr int kCellInputs = 4;  // volume, anisotropy, gyration radius, surface; named properties follow
+inline constexpr int kForm = 7;        // covariance zz, yy, xx, zy, zx, yx in space, then its trace
 
 // A cell as its contacts see it.
 struct Shape {
-  Moments moments;
-  int reference = 0;    // the site its moments are relative to
-  float covariance[6];  // zz, yy, xx, zy, zx, yx in space
-  float trace = 0.0f;
+  std::int64_t sums[3] = {0, 0, 0};  // of its sites' coordinates along the geometry's axes, the cell in one piece
+  std::int32_t sites = 0;
+  float form[kForm] = {};
 
   Shape() = default;
-  Shape(Geometry geometry, const Moments& of, int relative_to);
+  Shape(const Lattice& lattice, const Moments& moments, int reference);  // of at least one site
 
+  float trace() const { return form[kForm - 1]; }
   float anisotropy(int dimension) const;  // 0: round, 1: a rod
   float radius() const;                   // of gyration
-};
-
-// How two cells lie to each other: distance of their middles, radii of gyration of both along the line between them,
-// and how much their shapes are aligned. Independent of the lattice's axes and of references.
-struct Relation {
-  float distance, radius_here, radius_there, alignment;
-
-  Relation(const Lattice& lattice, const Shape& here, const Shape& there);
 };
 
 }  // namespace ncpm::graph

@@ -64,6 +64,31 @@ struct Vector : Types<Lanes> {
     return a * b + c;
   }
 
+  static Floats sqrt(Floats value) {
+#if defined(__AVX512F__)
+    if constexpr (Lanes == 16) return Floats(_mm512_sqrt_ps(__m512(value)));
+#endif
+#if defined(__AVX__)
+    if constexpr (Lanes == 8) return Floats(_mm256_sqrt_ps(__m256(value)));
+#endif
+#if defined(__SSE2__)
+    if constexpr (Lanes == 4) return Floats(_mm_sqrt_ps(__m128(value)));
+#endif
+    for (int i = 0; i < Lanes; ++i) value[i] = __builtin_sqrtf(value[i]);
+    return value;
+  }
+
+  // Of all lanes, those half of them apart first.
+  static float sum(Floats value) {
+    if constexpr (Lanes == 4) {
+      return (value[0] + value[2]) + (value[1] + value[3]);
+    } else {
+      typename Vector<Lanes / 2>::Floats halves[2];
+      std::memcpy(halves, &value, sizeof halves);
+      return Vector<Lanes / 2>::sum(halves[0] + halves[1]);
+    }
+  }
+
   static Floats clamp(Floats value, float low, float high) {
 #if defined(__AVX512F__)
     if constexpr (Lanes == 16)

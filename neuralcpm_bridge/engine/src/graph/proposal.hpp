@@ -1,0 +1,140 @@
+// One flip of a cell graph: what it changes, evaluated beside what is kept, then accepted or forgotten.
+//
+// A flip changes the inputs of two cells at most, and of the contacts at them. Round by round, what changed is computed
+// anew: first the changed cells' rows, then the sums of messages of these cells and their neighbours. Sums are
+// integers, so a message is taken out and put in exactly.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/cells.hpp"
+#include "graph/inputs.hpp"
+#include "graph/network.hpp"
+
+namespace ncpm::graph {
+
+class Proposal {
+ public:
+  // `totals`: every member's energy of all cells.
+  Proposal(const CellInputs& inputs, Network& network, Relations& relations, Cells& cells,
+           const std::vector<std::int64_t>& totals);
+
+  void make(const Tissue& tissue, int site, std::int32_t new_id);
+  bool is(const Tissue& tissue, int site, std::int32_t new_id) const {
+    return valid_ && site_ == site && new_id_ == new_id && old_id_ == tissue.ids[site];
+  }
+  void forget() { valid_ = false; }
+  void accept();  // makes the cells what they are after the flip
+
+  // What it does to the total of every member; kUndefined if the total is, or an energy in it would be.
+  const std::vector<std::int64_t>& deltas() const { return deltas_; }
+
+ private:
+  // An id around the site, or one that gains or loses so many pairs with the medium.
+  struct Share {
+    std::int32_t id, pairs;
+  };
+
+  // One of the two cells as it will be; without sites it is not there.
+  struct Change {
+    std::int32_t id = 0;
+    Shape shape;
+    std::int64_t pairs = 0;
+    std::int32_t medium_pairs = 0;
+    float share = 0.0f;
+    std::vector<Contact> contacts;
+    std::vector<Contact> back;  // of each that is tied: as the other cell will see it
+
+    bool alive() const { return shape.sites > 0; }
+  };
+
+  // A contact's inputs for one of its cells.
+  struct View {
+    const float* inputs;
+    bool swapped;
+  };
+
+  // A contact with the cell of a slot, as the owner of the link sees it and as that cell does.
+  struct Link {
+    int slot;
+    std::int32_t pairs;
+    View here, there;
+  };
+
+  // A cell that the flip reaches.
+  struct Slot {
+    Cell* cell = nullptr;
+    const Change* change = nullptr;  // if it is one of the two
+    std::int32_t id = 0, medium_pairs = 0;
+    float share = 0.0f;
+    int first = 0, last = 0;  // of its links
+  };
+
+  // -- what changes
+  bool one_of_two(std::int32_t id) const { return id == old_id_ || id == new_id_; }
+  void find_changes(const Tissue& tissue);
+  void change_cell(const Tissue& tissue, std::int32_t id, std::int32_t other, int sign, int total, int like_old,
+                   int like_new);
+  void describe(const Tissue& tissue);
+  const Shape& shape_of(std::int32_t id) const;
+
+  // -- whom it reaches
+  int mark(std::int32_t id);
+  void link(int slot);
+  void link_past(int number);
+  static void add(std::vector<Link>& links, int slot, std::int32_t pairs, View here, View there);
+  View seen_by_other(const Contact& contact, std::int32_t id) const;
+
+  // -- one round
+  void run(int round);
+  void prepare(int round, int changed, int all);
+  void receive(int round, int changed);
+  void take_out_past();
+  void pass_on(int round, int first, int changed);
+  void say(int round, int to, const float* sender, const float* before, std::int32_t pairs, View view);
+  void say_medium(int round, int to, std::int32_t pairs);
+  void read_ahead(int round, int first, int last);
+  void sum_up();
+
+  float* own_row(int round, int slot) {
+    return own_rows_.data() + (std::size_t(round) * capacity_ + slot) * network_.weights.projected();
+  }
+  std::int32_t* own_sums(int round, int slot) {
+    return own_sums_.data() + (std::size_t(round) * capacity_ + slot) * network_.weights.features();
+  }
+  void make_room(int slots);
+  void keep_numbers();
+
+  const CellInputs& cell_inputs_;
+  Network& network_;
+  Relations& relations_;
+  Cells& cells_;
+  const std::vector<std::int64_t>& totals_;
+
+  bool valid_ = false;
+  int site_ = -1;
+  std::int32_t old_id_ = 0, new_id_ = 0;
+  std::vector<Share> around_;
+  Change changes_[2];  // of which so many are cells:
+  int count_ = 0;
+  std::vector<Share> medium_;
+
+  std::vector<Slot> slots_;    // cells whose features of round r change are the first changed_[r]
+  std::vector<int> changed_;   // [rounds + 1]; the last: cells whose energies change
+  std::vector<Link> links_;    // of slots whose features change before the last round, as they will be
+  std::vector<Link> past_[2];  // of the two cells with others, as they were
+
+  template <class T>
+  using Lines = std::vector<T, neural::Aligned<T>>;
+  int capacity_ = 0;                             // slots
+  Lines<float> own_rows_;                        // [round][slot][projected]
+  Lines<std::int32_t> own_sums_;                 // [round][slot][features]
+  Lines<float> features_;                        // [slot][features]
+  std::vector<float> inputs_;                    // of the two cells
+  std::vector<const float*> row_;                // by slot, in the current round
+  std::vector<Message> messages_;                // in the current round
+  std::vector<std::int64_t> energies_, deltas_;  // [slot][member], [member]
+};
+
+}  // namespace ncpm::graph
