@@ -8,123 +8,41 @@ Proposal::Proposal(const CellInputs& inputs, Network& network, Relations& relati
                    const std::vector<std::int64_t>& totals)
     : cell_inputs_(inputs),
       network_(network),
-      relations_(relations),
       cells_(cells),
       totals_(totals),
+      changes_(inputs, relations),
       inputs_(2 * inputs.count()) {}
 
 void Proposal::make(const Tissue& tissue, int site, std::int32_t new_id) {
-  site_ = site;
-  old_id_ = tissue.ids[site];
-  new_id_ = new_id;
   valid_ = true;
   slots_.clear();
   links_.clear();
   changed_.clear();
   cells_.forget_marks();
-  find_changes(tissue);
-  describe(tissue);
+  changes_.find(tissue, cells_, site, new_id);
+  for (int i = 0; i < changes_.count(); ++i)
+    for (const Contact& contact : changes_[i].contacts) cells_.read_ahead(cells_[contact.id], 0);
+  changes_.relate(cells_);
+  embed(tissue);
   for (int round = 0; round < network_.weights.rounds; ++round) run(round);
   sum_up();
 }
 
-// -- what changes -----------------------------------------------------------------------------------------
-
-// The two cells as they will be, but for their relations to neighbours, and who else loses or gains contact with the
-// medium.
-void Proposal::find_changes(const Tissue& tissue) {
-  std::int32_t ids[kMostNeighbours];
-  const Neighbourhood& neighbours = tissue.neighbourhoods[cell_inputs_.neighbourhood];
-  const int total = neighbours.ids_around(tissue.lattice, site_, tissue.ids.data(), ids);
-  around_.clear();
-  for (int k = 0; k < total; ++k) {
-    const auto known = std::find_if(around_.begin(), around_.end(), [&](const Share& s) { return s.id == ids[k]; });
-    if (known == around_.end()) around_.push_back({ids[k], 1});
-    else ++known->pairs;
-  }
-  int like_old = 0, like_new = 0;
-  for (const Share& share : around_) {
-    if (share.id == old_id_) like_old = share.pairs;
-    if (share.id == new_id_) like_new = share.pairs;
-  }
-  count_ = 0;
-  if (old_id_) change_cell(tissue, old_id_, new_id_, -1, total, like_old, like_new);
-  if (new_id_) change_cell(tissue, new_id_, old_id_, +1, total, like_old, like_new);
-  medium_.clear();
-  if (old_id_ == 0 || new_id_ == 0)
-    for (const Share& share : around_)
-      if (!one_of_two(share.id)) medium_.push_back({share.id, new_id_ == 0 ? share.pairs : -share.pairs});
-}
-
-void Proposal::change_cell(const Tissue& tissue, std::int32_t id, std::int32_t other, int sign, int total, int like_old,
-                           int like_new) {
-  const Cell& now = cells_[id];
-  Change& then = changes_[count_++];
-  then.id = id;
-  then.contacts.clear();
-  const Moments moments = tissue.moments->changed(tissue.lattice, id, site_, sign);
-  if (moments.n == 0) {
-    then.shape = {};
-    then.pairs = then.medium_pairs = 0;
-    return;
-  }
-  then.shape = Shape(tissue.lattice, moments, tissue.moments->reference(id, site_));
-  then.pairs = now.pairs + sign * (total - 2 * (sign < 0 ? like_old : like_new));
-  then.medium_pairs = now.medium_pairs;
-  then.share = cell_inputs_.share_of(then.pairs);
-  then.contacts.assign(now.begin(), now.end());
-  const auto shift = [&](std::int32_t to, std::int32_t by) {
-    if (by == 0) return;
-    if (to == 0) {
-      then.medium_pairs += by;
-      return;
-    }
-    auto contact = then.contacts.begin();
-    while (contact != then.contacts.end() && contact->id != to) ++contact;
-    if (contact == then.contacts.end()) contact = then.contacts.insert(contact, Contact{to, 0, {}, 0});
-    if ((contact->pairs += by) > 0) return;
-    *contact = then.contacts.back();
-    then.contacts.pop_back();
-  };
-  // The site's pairs with others come or go; of those between the two cells some open and some close.
-  for (const Share& share : around_)
-    if (!one_of_two(share.id)) shift(share.id, sign * share.pairs);
-  shift(other, like_old - like_new);
-}
-
-// Inputs of the changed cells and of the contacts at them, and their features.
-void Proposal::describe(const Tissue& tissue) {
-  for (int i = 0; i < count_; ++i)
-    for (const Contact& contact : changes_[i].contacts) cells_.read_ahead(cells_[contact.id], 0);
+// Features of the two cells.
+void Proposal::embed(const Tissue& tissue) {
   int alive = 0;
-  for (int i = 0; i < count_; ++i) {
-    Change& change = changes_[i];
+  for (int i = 0; i < changes_.count(); ++i) {
+    const Change& change = changes_[i];
     if (!change.alive()) continue;
+    cell_inputs_.write(tissue, change.id, change.shape, change.pairs, &inputs_[alive++ * cell_inputs_.count()]);
     Slot& own = slots_[mark(change.id)];
     own.change = &change;
     own.medium_pairs = change.medium_pairs;
     own.share = change.share;
-    cell_inputs_.write(tissue, change.id, change.shape, change.pairs, &inputs_[alive++ * cell_inputs_.count()]);
-    change.back.resize(change.contacts.size());
-    for (std::size_t k = 0; k < change.contacts.size(); ++k) {
-      Contact& contact = change.contacts[k];
-      const Shape& there = shape_of(contact.id);
-      relations_.add(contact, change.shape, there);
-      if (!contact.tied) continue;
-      change.back[k] = contact;
-      relations_.add(change.back[k], there, change.shape);
-    }
   }
-  relations_.compute();
-  make_room(alive);
   changed_.push_back(alive);
+  make_room(alive);
   network_.embed(alive, inputs_.data(), features_.data());
-}
-
-const Shape& Proposal::shape_of(std::int32_t id) const {
-  for (int i = 0; i < count_; ++i)
-    if (changes_[i].id == id) return changes_[i].shape;
-  return cells_[id].shape;
 }
 
 // -- whom it reaches --------------------------------------------------------------------------------------
@@ -153,7 +71,7 @@ void Proposal::link(int slot) {
   } else {
     const std::int32_t id = slots_[slot].id;
     for (const Contact& contact : *slots_[slot].cell)
-      if (!one_of_two(contact.id))
+      if (!changes_.change(contact.id))
         add(links_, mark(contact.id), contact.pairs, {contact.inputs, false}, seen_by_other(contact, id));
     for (int one = 0; one < changed_[0]; ++one)
       for (int k = slots_[one].first; k < slots_[one].last; ++k)
@@ -167,7 +85,7 @@ void Proposal::link_past(int number) {
   const std::int32_t id = changes_[number].id;
   past_[number].clear();
   for (const Contact& contact : cells_[id])
-    if (!one_of_two(contact.id))
+    if (!changes_.change(contact.id))
       add(past_[number], mark(contact.id), contact.pairs, {contact.inputs, false}, seen_by_other(contact, id));
 }
 
@@ -194,8 +112,8 @@ void Proposal::run(int round) {
   const int first = round ? changed_[round - 1] : 0, changed = changed_[round];
   for (int slot = first; slot < changed; ++slot) link(slot);
   if (round == 0) {
-    for (int i = 0; i < count_; ++i) link_past(i);
-    for (const Share& share : medium_) slots_[mark(share.id)].medium_pairs += share.pairs;
+    for (int i = 0; i < changes_.count(); ++i) link_past(i);
+    for (const Changes::Share& share : changes_.medium()) slots_[mark(share.id)].medium_pairs += share.pairs;
   }
   const int all = int(slots_.size());
   changed_.push_back(all);
@@ -239,10 +157,10 @@ void Proposal::receive(int round, int changed) {
 
 // To their neighbours in the first round: what the two cells said as they were is taken out, and so with the medium.
 void Proposal::take_out_past() {
-  for (int i = 0; i < count_; ++i)
+  for (int i = 0; i < changes_.count(); ++i)
     for (const Link& link : past_[i])
       say(0, link.slot, cells_.row(cells_[changes_[i].id], 0), nullptr, -link.pairs, link.there);
-  for (const Share& share : medium_) {
+  for (const Changes::Share& share : changes_.medium()) {
     const Cell& cell = cells_[share.id];
     say_medium(0, cell.slot, -cell.medium_pairs);
     say_medium(0, cell.slot, slots_[cell.slot].medium_pairs);
@@ -307,7 +225,7 @@ void Proposal::sum_up() {
       add(member, -before[member]);
     }
   }
-  for (int i = 0; i < count_; ++i)
+  for (int i = 0; i < changes_.count(); ++i)
     if (!changes_[i].alive())
       for (int member = 0; member < members; ++member) add(member, -cells_.energies(cells_[changes_[i].id])[member]);
 }
@@ -333,41 +251,16 @@ void Proposal::make_room(int slots) {
 
 void Proposal::accept() {
   valid_ = false;
-  for (const Share& share : medium_) cells_[share.id].medium_pairs += share.pairs;
-  for (int i = 0; i < count_; ++i) {
-    const Change& change = changes_[i];
-    Cell& cell = cells_[change.id];
-    const auto stays = [&](std::int32_t id) {
-      return std::any_of(change.contacts.begin(), change.contacts.end(), [id](const Contact& c) { return c.id == id; });
-    };
-    for (const Contact& contact : cell)
-      if (!one_of_two(contact.id) && !stays(contact.id)) Cells::remove(cells_[contact.id], change.id);
-    for (std::size_t k = 0; k < change.contacts.size(); ++k) {
-      const Contact& ours = change.contacts[k];
-      if (one_of_two(ours.id)) continue;
-      Contact& theirs = cells_.contact(cells_[ours.id], change.id);
-      theirs = ours.tied ? change.back[k] : ours;
-      theirs.id = change.id;
-      if (!ours.tied) std::swap(theirs.inputs[kRadii], theirs.inputs[kRadii + 1]);
-    }
-    cells_.assign(cell, change.contacts);
-    cell.shape = change.shape;
-    cell.pairs = change.pairs;
-    cell.medium_pairs = change.medium_pairs;
-    cell.share = change.share;
-    if (!change.alive()) std::fill_n(cells_.energies(cell), network_.weights.members, 0);
-  }
-  keep_numbers();
-}
-
-void Proposal::keep_numbers() {
   const Weights& weights = network_.weights;
+  changes_.accept(cells_);
   for (int round = 0; round < weights.rounds; ++round)
     for (int slot = 0; slot < changed_[round + 1]; ++slot) {
       Cell& cell = *slots_[slot].cell;
       if (slot < changed_[round]) std::copy_n(own_row(round, slot), weights.projected(), cells_.row(cell, round));
       std::copy_n(own_sums(round, slot), weights.features(), cells_.sums(cell, round));
     }
+  for (int i = 0; i < changes_.count(); ++i)
+    if (!changes_[i].alive()) std::fill_n(cells_.energies(cells_[changes_[i].id]), weights.members, 0);
   const std::int64_t* energy = energies_.data();
   for (const Slot& slot : slots_)
     for (int member = 0; member < weights.members; ++member, ++energy)

@@ -8,8 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph/cells.hpp"
-#include "graph/inputs.hpp"
+#include "graph/changes.hpp"
 #include "graph/network.hpp"
 
 namespace ncpm::graph {
@@ -22,7 +21,7 @@ class Proposal {
 
   void make(const Tissue& tissue, int site, std::int32_t new_id);
   bool is(const Tissue& tissue, int site, std::int32_t new_id) const {
-    return valid_ && site_ == site && new_id_ == new_id && old_id_ == tissue.ids[site];
+    return valid_ && changes_.are(tissue, site, new_id);
   }
   void forget() { valid_ = false; }
   void accept();  // makes the cells what they are after the flip
@@ -31,24 +30,6 @@ class Proposal {
   const std::vector<std::int64_t>& deltas() const { return deltas_; }
 
  private:
-  // An id around the site, or one that gains or loses so many pairs with the medium.
-  struct Share {
-    std::int32_t id, pairs;
-  };
-
-  // One of the two cells as it will be; without sites it is not there.
-  struct Change {
-    std::int32_t id = 0;
-    Shape shape;
-    std::int64_t pairs = 0;
-    std::int32_t medium_pairs = 0;
-    float share = 0.0f;
-    std::vector<Contact> contacts;
-    std::vector<Contact> back;  // of each that is tied: as the other cell will see it
-
-    bool alive() const { return shape.sites > 0; }
-  };
-
   // A contact's inputs for one of its cells.
   struct View {
     const float* inputs;
@@ -71,13 +52,7 @@ class Proposal {
     int first = 0, last = 0;  // of its links
   };
 
-  // -- what changes
-  bool one_of_two(std::int32_t id) const { return id == old_id_ || id == new_id_; }
-  void find_changes(const Tissue& tissue);
-  void change_cell(const Tissue& tissue, std::int32_t id, std::int32_t other, int sign, int total, int like_old,
-                   int like_new);
-  void describe(const Tissue& tissue);
-  const Shape& shape_of(std::int32_t id) const;
+  void embed(const Tissue& tissue);
 
   // -- whom it reaches
   int mark(std::int32_t id);
@@ -104,22 +79,14 @@ class Proposal {
     return own_sums_.data() + (std::size_t(round) * capacity_ + slot) * network_.weights.features();
   }
   void make_room(int slots);
-  void keep_numbers();
 
   const CellInputs& cell_inputs_;
   Network& network_;
-  Relations& relations_;
   Cells& cells_;
   const std::vector<std::int64_t>& totals_;
 
   bool valid_ = false;
-  int site_ = -1;
-  std::int32_t old_id_ = 0, new_id_ = 0;
-  std::vector<Share> around_;
-  Change changes_[2];  // of which so many are cells:
-  int count_ = 0;
-  std::vector<Share> medium_;
-
+  Changes changes_;
   std::vector<Slot> slots_;    // cells whose features of round r change are the first changed_[r]
   std::vector<int> changed_;   // [rounds + 1]; the last: cells whose energies change
   std::vector<Link> links_;    // of slots whose features change before the last round, as they will be
