@@ -214,15 +214,16 @@ def _keys_at(location: tuple[Any, ...]) -> list[str]:
 
 
 EXAMPLE = """\
-# A Local Neural Hamiltonian as a closure of contact and volume energies, on two CPU cores: the setting that learned
-# elongated cells (docs/results.md), minutes for a dozen cells.
+# A cell graph as a closure of contact and volume energies, on two CPU cores: the setting that learned elongated cells
+# (docs/results.md), a minute for a dozen cells. docs/architectures.md says when to take another preset.
 [data]
 path = "data.npz"        # relative to this file
 holdout = 0.1            # share of states never trained on
 symmetries = false       # turn and mirror states at random, as the lattice allows
 
 [model]
-preset = "local8-closure"   # cellsort, local8, local8-closure, mnist-nh, … (neuralcpm train --help)
+preset = "graph1-closure"   # cellsort, graph2-closure, local8-closure, mnist-nh, … (neuralcpm train --help)
+# members = 4               # of a cell graph: a committee, which says where it is unsure
 freeze_symbolic = true      # keep contact and volume energies at their warm start
 head_gain = 1.0             # factor on the initial output layer of the network
 # order = 2                 # of the neighbours that touch: 1, 2, 3 …; by default all around a site
@@ -238,6 +239,7 @@ sweeps = [1, 4, 16, 64]  # how far they go
 kind = "conditional"     # pcd: the paper's; conditional: bounded, samples are used for several steps
 regularizer = 0.0        # on squared …
 regularize = "gap"       # … differences of chain and datum; or energies: "total", "neural" (the network's alone)
+push = 3.0               # of a cell graph: typical ΔH that it may add to a single copy, in units of the temperature
 
 [sampler]
 kind = "exact"           # exact: serial chains on the engine; parallel: the paper's approximate sampler
@@ -257,17 +259,17 @@ sweeps = [1, 2, 4]       # Monte Carlo steps per round, drawn from this list
 [[chains]]
 share = 2
 start = "mixed"
-reset = 0.02
-sweeps = [6]
+reset = 0.01
+sweeps = [12]
 
 [optimizer]
-steps = 450
+steps = 900
 batch = 12
 refresh = 2              # steps per round of sampling
 lr = 0.003
-decay = 0.3              # share of the steps, at the end, over which the rate falls to zero
+decay = 0.5              # share of the steps, at the end, over which the rate falls to zero
 clip = 10.0              # largest gradient norm
-averaging = 0.9          # of the weights, per step
+averaging = 0.97         # of the weights, per step
 
 [run]
 seed = 0

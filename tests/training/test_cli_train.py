@@ -93,7 +93,7 @@ def test_generated_data_are_a_data_set(tmp_path: Path) -> None:
     call("cellsort", "-o", tmp_path / "h.npz", "--samples", "1", "--mcs", "2", "--lattice", "hexagonal")
     assert load_snapshots(tmp_path / "h.npz").lattice.geometry.name == "hexagonal"
     call("elongation", "-o", tmp_path / "c.npz", "--samples", "1", "--mcs", "1", "--lattice", "cubic")
-    assert load_snapshots(tmp_path / "c.npz").ids.shape == (1, 40, 40, 40)
+    assert load_snapshots(tmp_path / "c.npz").ids.shape == (1, 30, 30, 30)
 
 
 def test_mistakes_are_named(folder: Path) -> None:
