@@ -10,9 +10,10 @@ from collections.abc import Callable
 from ..artifact import Artifact
 from ..snapshots import Snapshots
 from .behaviour import Behaviour, Judge, Runs
-from .fit import Distilled, Problem, distill, fitted, named
+from .fit import Problem, fitted
 from .refine import refined
 from .report import report_json, report_text
+from .result import Distilled, distill, named
 from .sampling import FlipSample, sample_flips
 
 __all__ = [

@@ -19,7 +19,7 @@ from ..metrics.comparing import Measured, comparable_measures
 from ..sampling import GROWTH_MCS, sample_from_mixed
 from ..snapshots import Snapshots
 from ..terms import Values, described_terms
-from .fit import Distilled
+from .result import Distilled
 
 STANDARD_ERRORS = 3
 """By how many of them a measure may differ for want of runs, and must differ for the network to be there for it: of

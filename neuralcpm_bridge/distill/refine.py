@@ -20,7 +20,8 @@ from ..snapshots import Snapshots
 from ..state import CellState
 from .behaviour import Runs, in_memory
 from .features import longest_axes
-from .fit import Column, Fit, Problem, fitted_terms
+from .fit import Column, Fit, Problem
+from .result import fitted_terms
 
 ROUNDS = 16
 SETTLED = 6

@@ -9,7 +9,7 @@ import numpy as np
 from ..artifact import Metadata
 from ..sampling import GROWTH_MCS
 from .behaviour import Behaviour
-from .fit import Distilled
+from .result import Distilled
 
 GOOD, FAIR = 0.95, 0.75
 """Explained parts of ΔH from which a distilled model may stand for the learned one, and below which it must not, where

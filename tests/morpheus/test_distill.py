@@ -15,8 +15,9 @@ from neuralcpm_bridge.delta import open_backend
 from neuralcpm_bridge.distill import Runs, distill, distill_by_runs, report_json, report_text, sample_flips
 from neuralcpm_bridge.distill.behaviour import Behaviour, Compared, Judge, analytic_part
 from neuralcpm_bridge.distill.features import flip_changes, type_pairs
-from neuralcpm_bridge.distill.fit import Problem, fitted, named
+from neuralcpm_bridge.distill.fit import Problem, fitted
 from neuralcpm_bridge.distill.refine import refined
+from neuralcpm_bridge.distill.result import named
 from neuralcpm_bridge.distill.sampling import FlipSample, proposals
 from neuralcpm_bridge.initial import initial_state
 from neuralcpm_bridge.lattice import Lattice
