@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := neuralcpm_bridge training cc3d_steppables morpheus_xml tests benchmarks examples
 CXX_SOURCES = $(shell find neuralcpm_bridge/engine morpheus_xml/plugin tests -name '*.[ch]pp' -o -name '*.[ch]')
 
-.PHONY: install test demo lint types unit soak sanitize clean
+.PHONY: install test demo lint types unit soak sanitize cross clean
 
 install: $(VENV)/installed
 
@@ -53,6 +53,10 @@ sanitize: install
 	cd $(SANITIZE)/site && ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(abspath $(SANITIZE)/site) \
 	  LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libstdc++.so)" \
 	  $(abspath $(BIN)/python) -m pytest -p no:cacheprovider tests/engine
+
+# The engine for Windows, aarch64 and macOS, compiled here and run under Wine and qemu where they are (docs/platforms.md).
+cross: install
+	$(BIN)/python -m tests.cross
 
 clean:
 	rm -rf build $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
@@ -19,10 +18,10 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.tables import PREFIX, PROGRESS
 
 from .document import add_child, element_span, read_text, set_leaf, write_text
+from .installations import INTERPRETER, activation, interpreters
 from .project import Project
 from .snapshots import pif_folder
 
-INTERPRETER = "NEURALCPM_CC3D_PYTHON"
 KEPT_LINES, SHOWN_LINES = 500, 5
 INTERRUPTED_SECONDS = 20
 
@@ -40,14 +39,14 @@ class Job:
 
 
 def host_python() -> str:
-    """The Python that imports cc3d: as the environment says, or this one."""
+    """The Python that imports cc3d: as the environment says, this one, or the first that is found."""
     named = os.environ.get(INTERPRETER)
     if named:
         if not Path(named).is_file():
             raise UserError(f"{INTERPRETER} is {named}, but there is no such file: set it to CompuCell3D's Python.")
         return named
-    if importlib.util.find_spec("cc3d") is not None:
-        return sys.executable
+    if found := interpreters():
+        return str(found[0])
     raise UserError(f"CompuCell3D was not found: install it and set {INTERPRETER} to the Python that imports cc3d.")
 
 
@@ -95,7 +94,7 @@ def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Call
         encoding="utf-8",
         errors="replace",
         cwd=job.output,
-        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        env=os.environ | activation(Path(python)) | {"PYTHONIOENCODING": "utf-8"},
     )
     lines: deque[str] = deque(maxlen=KEPT_LINES)
     assert process.stdout is not None
@@ -131,7 +130,7 @@ def failure(code: int, lines: list[str], python: str, log: Path) -> str:
         if found:
             return f"{found.group(1)} (log: {log})"
         if re.match(r"ModuleNotFoundError: No module named '(cc3d_steppables|neuralcpm_bridge)", line):
-            return f"{python} does not have this package: run {python} -m pip install neuralcpm-bridge."
+            return f"{python} does not have this package: run neuralcpm cc3d setup --python {python}."
     said = " / ".join(line for line in lines[-SHOWN_LINES:] if line.strip())
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     return f"CompuCell3D {ended} ({said[-300:]}): see {log}."

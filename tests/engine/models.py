@@ -98,6 +98,8 @@ def graph_weights(rng: np.random.Generator, spec: dict[str, Any]) -> Weights:
     for name, size in (("cell", inputs), ("edge", 5)):
         weights[f"neural.{name}_mean"] = rng.uniform(1, 4, size).astype(np.float32)
         weights[f"neural.{name}_deviation"] = rng.uniform(1, 3, size).astype(np.float32)
+    for name in ("edge_mean", "edge_deviation"):  # a contact is seen from both sides: the last two are one quantity
+        weights[f"neural.{name}"][-1] = weights[f"neural.{name}"][-2]
     weights["neural.surface"] = np.float32(8.0)
     for end in ("low", "high"):
         weights[f"neural.{end}"] = np.zeros((len(TYPES), inputs), dtype=np.float32)

@@ -25,18 +25,27 @@ def written(path: Path, weights: Weights, **description: Any) -> Model:
     return Model.load(str(path))
 
 
-@pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc) on this machine")
-def test_a_c_program(tmp_path: Path) -> None:
-    """abi_test.c compiles without a warning, survives every misuse and computes what Python computes."""
+ARGUMENTS = ("square.onnx", "hexagonal.onnx", "cubic.onnx", "graph.onnx")
+
+
+def arguments(folder: Path) -> list[Model]:
+    """The models that abi_test.c asks for, written as its ARGUMENTS."""
     rng = np.random.default_rng(2)
     analytic = symbolic_weights(rng, ("contact", "volume", "surface"))
     network = symbolic_weights(rng, ("contact", "volume")) | network_weights(rng, LOCAL)
-    paths = [tmp_path / f"{name}.onnx" for name in ("square", "hexagonal", "cubic", "graph")]
-    square = written(paths[0], network, neural=LOCAL, boundary=["periodic", "free"], temperature=2.5, extinction=True)
-    hexagonal = written(paths[1], analytic, geometry="hexagonal", orders={"contact": 3})
-    cubic = written(paths[2], analytic, geometry="cubic", orders={"contact": 1, "surface": 4})
-    graph = written(paths[3], graph_weights(rng, GRAPH), neural=GRAPH)
+    square, hexagonal, cubic, graph = (folder / name for name in ARGUMENTS)
+    return [
+        written(square, network, neural=LOCAL, boundary=["periodic", "free"], temperature=2.5, extinction=True),
+        written(hexagonal, analytic, geometry="hexagonal", orders={"contact": 3}),
+        written(cubic, analytic, geometry="cubic", orders={"contact": 1, "surface": 4}),
+        written(graph, graph_weights(rng, GRAPH), neural=GRAPH),
+    ]
 
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc) on this machine")
+def test_a_c_program(tmp_path: Path) -> None:
+    """abi_test.c compiles without a warning, survives every misuse and computes what Python computes."""
+    square, hexagonal, cubic, graph = arguments(tmp_path)
     library, program = engine_library(), tmp_path / "abi_test"
     flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", f"-I{engine_header().parent}"]
     assert COMPILER is not None
@@ -44,7 +53,7 @@ def test_a_c_program(tmp_path: Path) -> None:
         [COMPILER, *flags, str(PROGRAM), "-o", str(program), str(library), f"-Wl,-rpath,{library.parent}", "-lm"],
         check=True,
     )
-    ran = subprocess.run([str(program), *map(str, paths)], capture_output=True, text=True, check=False)
+    ran = subprocess.run([str(program), *ARGUMENTS], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""
 

@@ -14,7 +14,9 @@ from neuralcpm_bridge.errors import needs_torch
 from .options import Json, Model
 from .progress import progress
 
-cc3d_app = typer.Typer(help="CompuCell3D: write, inject into, run and verify projects.", no_args_is_help=True)
+cc3d_app = typer.Typer(
+    help="CompuCell3D: set it up; write, inject into, run and verify projects.", no_args_is_help=True
+)
 
 Project = Annotated[Path, typer.Argument(metavar="PROJECT.cc3d", help="The project's .cc3d file.", show_default=False)]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)]
@@ -98,6 +100,32 @@ def run(
     with progress("CompuCell3D") as bar:
         file = run_project(project, output, steps=mcs, snapshots=snapshots, seed=seed, progress=bar, say=bar.say)
     print(f"Wrote {file}; CompuCell3D's log is {output / 'cc3d.log'}.")
+
+
+@cc3d_app.command()
+def setup(
+    python: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="CompuCell3D's Python.", show_default="all that are found")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Only look; exit code 1 if something is missing.")] = False,
+) -> None:
+    """Install this package into CompuCell3D's own Python, and check that the steppable imports there."""
+    from cc3d_steppables.installations import INTERPRETER, inspected, installed, interpreters
+    from neuralcpm_bridge.errors import UserError
+
+    chosen = [python] if python is not None else interpreters()
+    if not chosen:
+        raise UserError(f"CompuCell3D was not found: give its Python with --python PATH or in {INTERPRETER}.")
+    ready = True
+    for interpreter in chosen:
+        before = inspected(interpreter)
+        after = before if check else installed(interpreter)
+        if after.bridge != before.bridge:
+            print(f"Installed neuralcpm-bridge {after.bridge} (there before: {before.bridge or 'none'}).")
+        print(after.sentence())
+        ready = ready and after.ready
+    if not ready:
+        raise typer.Exit(1)
 
 
 @cc3d_app.command()

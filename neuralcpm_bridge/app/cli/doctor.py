@@ -10,12 +10,6 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-HOST_QUESTION = """
-import cc3d, importlib.util
-print("cc3d", cc3d.__version__)
-print("bridge" if importlib.util.find_spec("neuralcpm_bridge") else "")
-"""
-
 
 class Finding(NamedTuple):
     what: str
@@ -78,22 +72,24 @@ def runtime_findings() -> list[Finding]:
 
 
 def host_findings() -> list[Finding]:
-    return [cc3d_finding(), morpheus_finding()]
+    return [*cc3d_findings(), morpheus_finding()]
 
 
-def cc3d_finding() -> Finding:
-    advice = "install CompuCell3D and set NEURALCPM_CC3D_PYTHON to the Python that imports cc3d"
-    interpreter = os.environ.get("NEURALCPM_CC3D_PYTHON")
-    if interpreter is None and importlib.util.find_spec("cc3d") is not None:
-        return Finding("CompuCell3D", "importable here")
-    if interpreter is None:
-        return Finding("CompuCell3D", "not found", advice)
-    said = _ask([interpreter, "-c", HOST_QUESTION])
-    versions = [line.split()[1] for line in said.splitlines() if line.startswith("cc3d ")]
-    if not versions:
-        return Finding("CompuCell3D", f"{interpreter} does not import cc3d", advice)
-    missing = "" if "bridge" in said.split() else f"{interpreter} -m pip install neuralcpm-bridge"
-    return Finding("CompuCell3D", f"{versions[0]} at {interpreter}", missing)
+def cc3d_findings() -> list[Finding]:
+    from cc3d_steppables.installations import INTERPRETER, inspected, interpreters
+    from neuralcpm_bridge.errors import UserError
+
+    findings = []
+    for interpreter in interpreters():
+        try:
+            found = inspected(interpreter)
+        except UserError as error:
+            findings.append(Finding("CompuCell3D", str(error), f"set {INTERPRETER} to the Python that imports cc3d"))
+            continue
+        advice = "" if found.ready else f"neuralcpm cc3d setup --python {interpreter}"
+        findings.append(Finding("CompuCell3D", found.sentence(), advice if found.cc3d else f"mend {INTERPRETER}"))
+    missing = f"install CompuCell3D and set {INTERPRETER} to the Python that imports cc3d"
+    return findings or [Finding("CompuCell3D", "not found", missing)]
 
 
 def morpheus_finding() -> Finding:

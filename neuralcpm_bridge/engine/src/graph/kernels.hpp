@@ -85,6 +85,7 @@ struct Kernels {
 const Kernels& baseline_kernels();
 const Kernels& avx2_kernels();
 const Kernels& avx512_kernels();
+const Kernels& neon_kernels();
 const Kernels& selected_kernels();  // of the instruction set that selected_isa() names
 
 }  // namespace ncpm::graph

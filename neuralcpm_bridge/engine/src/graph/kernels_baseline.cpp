@@ -1,9 +1,3 @@
-#include <cstdint>
-#include <cstring>
-#if defined(__x86_64__) || defined(_M_X64)
-#include <immintrin.h>
-#endif
-
 #include "graph/kernels.hpp"
 
 #define NCPM_ISA ncpm::graph::baseline

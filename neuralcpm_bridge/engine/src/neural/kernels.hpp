@@ -105,6 +105,7 @@ inline constexpr std::int64_t kOutOfRange = INT64_MIN;  // in place of a sum tha
 const Kernels& baseline_kernels();
 const Kernels& avx2_kernels();
 const Kernels& avx512_kernels();
+const Kernels& neon_kernels();
 
 // The best the CPU has, or what the environment variable NEURALCPM_ISA asks for.
 const Kernels& selected_kernels();

@@ -1,43 +1,10 @@
-#include <cstdint>
-#include <cstring>
-#if defined(__x86_64__) || defined(_M_X64)
-#include <immintrin.h>
-#endif
-
-#include "kernels.hpp"
-#include "winograd.hpp"
-
 #define NCPM_ISA ncpm::neural::baseline
-#include "simd.hpp"
-#include "pointwise_impl.hpp"
-#include "convolution_impl.hpp"
-#include "winograd_impl.hpp"
+#include "kernels_impl.hpp"
 
 namespace ncpm::neural {
 
 const Kernels& baseline_kernels() {
-  using namespace baseline;
-  using V = Vector<4>;
-  static const Kernels kernels = {
-      "baseline",
-      convolve<Vector<4>, Vector<4>>,
-      mix_channels<Vector<4>, Vector<4>>,
-      transform_tile<V, ToPoints>,
-      transform_tile<V, ToPixels>,
-      transform<V, ToBoxPoints<V>, ToBoxPoints<V>>,
-      transform<V, FromBoxPoints<V>, FromBoxPoints<V>>,
-      multiply_points<Vector<4>, Vector<4>>,
-      silu_window<V>,
-      silu_change<V>,
-      add_silu_change<V>,
-      silu_change_fixed<V>,
-      from_fixed<V>,
-      add<V>,
-      pool<V>,
-      site_energies<V>,
-      fixed_sum,
-      add_fixed,
-  };
+  static const Kernels kernels = baseline::kernels<baseline::Vector<4>, baseline::Vector<4>>("baseline");
   return kernels;
 }
 

@@ -1,6 +1,17 @@
 // Short vectors of floats for the kernels. Included by kernels_<isa>.cpp only, inside that file's own
 // namespace NCPM_ISA: the same inline function compiled for two instruction sets must have two names, or the
 // linker may keep the wrong one.
+//
+// Vectors are those of GCC and Clang; what an instruction set does better than the compiler knows is asked for by name.
+// AVX is what the file is compiled for. NEON every 64-bit ARM has: kernels_neon.cpp asks for it with NCPM_NEON.
+
+#include <cstdint>
+#include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(NCPM_NEON)
+#include <arm_neon.h>
+#endif
 
 namespace NCPM_ISA {
 
@@ -61,6 +72,9 @@ struct Vector : Types<Lanes> {
 #if defined(__FMA__)
     if constexpr (Lanes == 8) return Floats(_mm256_fmadd_ps(__m256(a), __m256(b), __m256(c)));
 #endif
+#if defined(NCPM_NEON)
+    if constexpr (Lanes == 4) return Floats(vfmaq_f32(float32x4_t(c), float32x4_t(a), float32x4_t(b)));
+#endif
     return a * b + c;
   }
 
@@ -73,6 +87,9 @@ struct Vector : Types<Lanes> {
 #endif
 #if defined(__SSE2__)
     if constexpr (Lanes == 4) return Floats(_mm_sqrt_ps(__m128(value)));
+#endif
+#if defined(NCPM_NEON)
+    if constexpr (Lanes == 4) return Floats(vsqrtq_f32(float32x4_t(value)));
 #endif
     for (int i = 0; i < Lanes; ++i) value[i] = __builtin_sqrtf(value[i]);
     return value;
@@ -89,6 +106,7 @@ struct Vector : Types<Lanes> {
     }
   }
 
+  // What is no number becomes `low`, as the instructions of x86 have it.
   static Floats clamp(Floats value, float low, float high) {
 #if defined(__AVX512F__)
     if constexpr (Lanes == 16)
@@ -101,8 +119,11 @@ struct Vector : Types<Lanes> {
 #if defined(__SSE2__)
     if constexpr (Lanes == 4) return Floats(_mm_min_ps(_mm_max_ps(__m128(value), _mm_set1_ps(low)), _mm_set1_ps(high)));
 #endif
-    value = value < low ? fill(low) : value;
-    return value > high ? fill(high) : value;
+#if defined(NCPM_NEON)
+    if constexpr (Lanes == 4) return Floats(vminnmq_f32(vmaxnmq_f32(float32x4_t(value), fill(low)), fill(high)));
+#endif
+    value = value > low ? value : fill(low);
+    return value < high ? value : fill(high);
   }
 };
 
