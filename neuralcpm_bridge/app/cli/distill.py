@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from neuralcpm_bridge.errors import needs_torch
+from neuralcpm_bridge.errors import UserError, needs_torch
 
 from .machine import usable_cores
 from .options import Json, Model
@@ -49,6 +49,11 @@ def distill(
         from training.distilled import write_distilled
 
     artifact = load_artifact(model)
+    if artifact.metadata.properties:
+        raise UserError(
+            f"The model reads {', '.join(artifact.metadata.properties)} of every cell, but what stock programs carry "
+            "knows cells by their types alone: run the model itself, by Morpheus' plugin or CompuCell3D's steppable."
+        )
     snapshots = load_snapshots(data, artifact)
     lengths = tuple(sorted({*(run for run in RUNS if run < steps), *([steps] if steps else [])}))
     with progress("ΔH of pixel copies", unit="states") as bar:

@@ -133,6 +133,8 @@ def _print_info(artifact: Artifact) -> None:
     if meta.fixed_cells:
         cells = f"fixed to {meta.fixed_cells}"
     field = "the whole lattice" if meta.receptive_field is None else f"{meta.receptive_field} sites across"
+    if meta.neural is not None and meta.neural.is_graph:
+        field = f"of a cell: {meta.neural.rounds} cell{'s' * (meta.neural.rounds > 1)} to each side"
     table = Table(show_header=False, title=f"{meta.name} (format {meta.format})", title_justify="left")
     rows = {
         "architecture": meta.architecture,
