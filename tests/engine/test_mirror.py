@@ -33,6 +33,8 @@ class Host:
     rng: np.random.Generator
     ids: NDArray[np.int64] = field(init=False)
     types: dict[int, int] = field(default_factory=dict)
+    used: set[int] = field(default_factory=set)
+    """Numbers of cells, dead ones too: one that comes back as another kind of cell within a step asks for a load."""
     written: dict[int, int] = field(default_factory=dict)
     """Sites changed outside of the Metropolis algorithm, and what is there now."""
     told: bool = True
@@ -47,10 +49,11 @@ class Host:
         self.written.clear()
 
     def new_cell(self) -> int:
-        bound = 2 ** int(self.rng.choice([3, 20, 62]))
+        bound = 2 ** int(self.rng.choice([8, 20, 62]))
         cell = int(self.rng.integers(-bound, bound))
-        if cell == 0 or cell in self.types:
+        if cell == 0 or cell in self.used:
             return self.new_cell()
+        self.used.add(cell)
         self.types[cell] = int(self.rng.integers(0, 3))
         return cell
 
