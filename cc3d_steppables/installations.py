@@ -174,13 +174,18 @@ def activation(interpreter: Path) -> dict[str, str]:
 
 
 def _run(interpreter: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python as if it had been started by itself: nothing of this one leaks into it."""
+    """Run a Python as if it had been started by itself: nothing of this one, nor of this folder, leaks into it."""
     ours = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
     environment = {name: value for name, value in os.environ.items() if name not in ours}
     environment |= activation(interpreter) | {"PYTHONIOENCODING": "utf-8", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     try:
         return subprocess.run(
-            [str(interpreter), *words], env=environment, capture_output=True, encoding="utf-8", errors="replace"
+            [os.path.abspath(interpreter), *words],
+            cwd=interpreter.parent,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
         )
     except OSError as error:
         raise UserError(f"{interpreter} does not start ({error.strerror}): give CompuCell3D's Python.") from None

@@ -113,9 +113,10 @@ def test_pip_that_finds_no_wheel(tmp_path: Path) -> None:
 def test_nothing_of_this_python_leaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/ours")
     monkeypatch.setenv("VIRTUAL_ENV", "/ours")
-    program = stand_in(tmp_path / "env", f"echo $PYTHONPATH$VIRTUAL_ENV > '{tmp_path / 'seen'}'\n{answer()}")
-    inspected(program)
-    assert (tmp_path / "seen").read_text(encoding="utf-8").strip() == ""
+    program = stand_in(tmp_path / "env", f"echo $PYTHONPATH$VIRTUAL_ENV $(pwd) > '{tmp_path / 'seen'}'\n{answer()}")
+    monkeypatch.chdir(tmp_path)
+    inspected(Path("env/bin/python"))
+    assert (tmp_path / "seen").read_text(encoding="utf-8").strip() == str(program.parent)
 
 
 def test_a_real_python_without_cc3d() -> None:
