@@ -1,13 +1,14 @@
 """Long runs of the engine: networks agree with the plain reference, and no cache drifts on any lattice.
 
     python benchmarks/soak.py [--flips 100000] [--accepted 1000000] [--paper-accepted 20000]
-                              [--analytic-accepted 1000000] [--json]
+                              [--analytic-accepted 1000000] [--graph-accepted 1000000] [--json]
 
 1. Flips on a small lattice against full energies in float64: the largest difference of ΔH, and how often the
    two would decide differently in a Metropolis step (mean |p_a − p_b|).
-2. Metropolis chains mixed with divisions, deaths and type changes: the cached energy against a rebuild, of networks
-   and of analytic models (contact, volume, surface and length of other orders than the geometry's own) on square,
-   hexagonal and cubic lattices. It has to be the same to the last bit.
+2. Metropolis chains mixed with divisions, deaths and changes of types and properties: the cached energy against a
+   rebuild, of convolutions, of cell graphs (soak_graphs.py) and of analytic models (contact, volume, surface and length
+   of other orders than the geometry's own) on square, hexagonal and cubic lattices. It has to be the same to the last
+   bit. Cell graphs are also compared with float64 torch, a sample of states and flips.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +41,8 @@ PAPER = {
     "mlp": [32, 32],
 }
 MISMATCH_LIMIT = 1e-5
+DIFFERENCE_LIMIT = 2e-4
+"""Of cell graphs from float64: of ΔH, and of energies per cell."""
 
 
 def random_model(rng: np.random.Generator, spec: dict[str, Any]) -> Model:
@@ -141,8 +145,17 @@ def tissue(rng: np.random.Generator, lattice: Lattice, cells: int, radius: float
     return CellState(ids.reshape(lattice.shape), types, lattice)
 
 
-def opened(model: Model, state: CellState, part: Any = "full") -> State:
-    return State(model, state.ids, state.types, part, layout=state.lattice.layout, boundary=state.lattice.boundary)
+def opened(model: Model, state: CellState, part: Any = "full", properties: NDArray[np.float64] | None = None) -> State:
+    lattice = state.lattice
+    return State(
+        model,
+        state.ids,
+        state.types,
+        part,
+        layout=lattice.layout,
+        boundary=lattice.boundary,
+        properties=state.property_table() if properties is None else properties,
+    )
 
 
 def against_reference(flips: int, seed: int = 0) -> dict[str, Any]:
@@ -168,10 +181,10 @@ def against_reference(flips: int, seed: int = 0) -> dict[str, Any]:
 
 
 def disturb(rng: np.random.Generator, state: State, cells: int) -> str:
-    """A division, a death or a change of type; the number of cells stays around `cells`."""
-    types, volumes = state.types, state.volumes
+    """A division, a death or a change of a type or a property; the number of cells stays around `cells`."""
+    types, volumes, properties = state.types, state.volumes, state.properties.shape[1]
     alive = np.flatnonzero((types >= 1) & (volumes > 0))
-    kind = rng.choice(["division", "death", "type"])
+    kind = rng.choice(["division", "death", "type", "property"][: None if properties else -1])
     if alive.size < cells // 2 or (kind == "division" and alive.size < 2 * cells):
         parent = int(rng.choice(alive)) if alive.size else 0
         free = np.flatnonzero((types >= 1) & (volumes == 0))
@@ -184,17 +197,27 @@ def disturb(rng: np.random.Generator, state: State, cells: int) -> str:
     if kind == "type":
         state.set_type(int(rng.choice(alive)), int(rng.integers(1, len(TYPES))))
         return "type"
+    if kind == "property":
+        state.set_property(int(rng.choice(alive)), int(rng.integers(properties)), float(rng.normal()))
+        return "property"
     state.remove_cell(int(rng.choice(alive)))
     return "death"
 
 
 def without_drift(
-    model: Model, start: CellState, accepted: int, every: int, temperature: float = 5.0, seed: int = 1
+    model: Model,
+    start: CellState,
+    accepted: int,
+    every: int,
+    temperature: float = 5.0,
+    seed: int = 1,
+    look: Callable[[State], None] = lambda state: None,
 ) -> dict[str, Any]:
-    """A hot chain; about `every` accepted flips a disturbance, and the cached energy is compared with a rebuild."""
+    """A hot chain; about `every` accepted flips a disturbance, the cached energy is compared with a rebuild, by every
+    member of a committee, and `look` is shown the state."""
     rng = np.random.default_rng(seed)
     state, cells = opened(model, start), start.types.size - 1
-    counts = {"accepted": 0, "division": 0, "death": 0, "type": 0, "rebuilds": 0}
+    counts = {"accepted": 0, "division": 0, "death": 0, "type": 0, "property": 0, "rebuilds": 0}
     worst, started = 0.0, time.perf_counter()
     while counts["accepted"] < accepted:
         since = 0
@@ -205,9 +228,11 @@ def without_drift(
                 break
         counts["accepted"] += since
         counts[disturb(rng, state, cells)] += 1
-        fresh = opened(model, CellState(state.ids, state.types, start.lattice))
-        worst = max(worst, *np.abs(np.subtract(state.energy(), fresh.energy())).tolist())
+        fresh = opened(model, CellState(state.ids, state.types, start.lattice), properties=state.properties)
+        for kept, found in ((state.energy(), fresh.energy()), (state.member_energies(), fresh.member_energies())):
+            worst = max(worst, *np.abs(np.subtract(kept, found)).tolist(), 0.0)
         counts["rebuilds"] += 1
+        look(state)
     return counts | {"largest_drift": worst, "seconds": round(time.perf_counter() - started, 1)}
 
 
@@ -229,8 +254,11 @@ def main() -> int:
     parser.add_argument("--accepted", type=int, default=1_000_000)
     parser.add_argument("--paper-accepted", type=int, default=20_000)
     parser.add_argument("--analytic-accepted", type=int, default=1_000_000)
+    parser.add_argument("--graph-accepted", type=int, default=1_000_000)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    from soak_graphs import GRAPHS, graph_without_drift
+
     result: dict[str, Any] = {
         "isa": isa(),
         "reference": against_reference(options.flips),
@@ -241,9 +269,12 @@ def main() -> int:
     }
     for name, setting in ANALYTIC.items():
         chains[name] = analytic_without_drift(setting, options.analytic_accepted)
+    for name, setting in GRAPHS.items():
+        chains[name] = graph_without_drift(setting, options.graph_accepted)
     result |= chains
     result["passed"] = result["reference"]["decision_mismatch"] <= MISMATCH_LIMIT and all(
-        chain["largest_drift"] == 0 for chain in chains.values()
+        chain["largest_drift"] == 0 and chain.get("largest_difference", 0.0) <= DIFFERENCE_LIMIT
+        for chain in chains.values()
     )
     if options.json:
         print(json.dumps(result, indent=2))
