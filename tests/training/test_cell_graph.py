@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import onnxruntime
@@ -11,127 +12,23 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from neuralcpm_bridge._engine import State
 from neuralcpm_bridge.artifact import LatticeEntry, Metadata, NeuralEntry, NeuralSpec, load_artifact
+from neuralcpm_bridge.backends.engine import EngineBackend
 from neuralcpm_bridge.backends.onnxruntime import make_session
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
-from training.build import learn_statistics
-from training.config import Config
 from training.export import export, hamiltonian_from_artifact
 from training.export.artifact import weights_of
 from training.export.graph import build_model
 from training.hamiltonians import CellGraph, Hamiltonian, States, batch_states, make_preset
 from training.samplers import model_of
-from training.trainer import Trainer, split
 from training.verify import verify_backends
 
-from .tiny import tiny_config, tiny_data
+from ..cell_graph import Weights, reference
 from .worlds import NAMES, World, compact_state, neighbour_flips, worlds
-
-Weights = dict[str, NDArray[np.float64]]
-
-# -- a reference that knows nothing of tensors --------------------------------------------------------------------
-
-
-def nearest(way: NDArray[np.float64], lattice: Lattice) -> NDArray[np.float64]:
-    """Images of ways along the lattice's axes, each within half a ring (its end included)."""
-    sizes = np.array(lattice.shape, dtype=float)
-    return np.where(lattice.periodic, way - sizes * np.ceil(way / sizes - 0.5), way)
-
-
-def silu(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return x / (1 + np.exp(-x))
-
-
-def soft(x: list[float], weights: Weights, name: str) -> NDArray[np.float64]:
-    z = (np.array(x) - weights[f"{name}_mean"]) / weights[f"{name}_deviation"]
-    return z / np.sqrt(1 + z**2 / 9)
-
-
-class Cell(NamedTuple):
-    volume: int
-    middle: NDArray[np.float64]
-    shape: NDArray[np.float64]
-
-
-def measured(state: CellState, cell: int) -> Cell:
-    lattice = state.lattice
-    places = lattice.coordinates(np.flatnonzero(state.ids.ravel() == cell)).astype(float)
-    ways = nearest(places - places[0], lattice)
-    return Cell(len(ways), places[0] + ways.mean(0), np.atleast_2d(np.cov(lattice.in_space(ways).T, bias=True)))
-
-
-def contacts_of(state: CellState, order: int) -> NDArray[np.float64]:
-    """Neighbour pairs of two ids, times 2/|N|, `[C, C]`."""
-    counts = np.zeros((state.types.size,) * 2)
-    ids = state.ids.ravel()
-    for here, there in state.lattice.pairs(order):
-        a, b = ids[here], ids[there]
-        np.add.at(counts, (a[a != b], b[a != b]), 1)
-    return (counts + counts.T) * state.lattice.geometry.pair_weight(order)
-
-
-def reference(state: CellState, spec: NeuralSpec, weights: Weights, properties: Weights | None = None) -> list[float]:
-    """H of every member."""
-    lattice, dimension = state.lattice, state.lattice.dimension
-    alive = [cell for cell in range(1, state.types.size) if (state.ids == cell).any()]
-    cells = {cell: measured(state, cell) for cell in alive}
-    contacts = contacts_of(state, spec.order)
-    surface = contacts.sum(1)
-    share = contacts / np.sqrt(weights["surface"] ** 2 + surface**2)[:, None]
-
-    def inputs(cell: int) -> NDArray[np.float64]:
-        volume, _, shape = cells[cell]
-        trace = np.trace(shape)
-        away = shape - np.eye(dimension) * trace / dimension
-        anisotropy = np.sqrt((away**2).sum() * dimension / (dimension - 1)) / trace if trace > 0 else 0.0
-        raw = [volume, anisotropy, np.sqrt(trace), surface[cell]]
-        raw += [properties[name][cell] for name in spec.properties] if properties else []
-        one_hot = np.arange(1, len(NAMES)) == state.types[cell]
-        return np.concatenate([one_hot, soft(raw, weights, "cell")])
-
-    def edge(a: int, b: int) -> NDArray[np.float64]:
-        way = lattice.in_space(nearest(cells[b].middle - cells[a].middle, lattice))
-        distance = np.sqrt((way**2).sum())
-        traces = [np.trace(cells[end].shape) for end in (a, b)]
-        radii = [np.sqrt(trace / dimension) for trace in traces]
-        if distance > 0:
-            u = way / distance
-            radii = [np.sqrt(max(u @ cells[end].shape @ u, 0)) for end in (a, b)]
-        both = traces[0] * traces[1]
-        alignment = (cells[a].shape * cells[b].shape).sum() / both if both > 0 else 0.0
-        return soft([contacts[a, b], distance, alignment, *radii], weights, "edge")
-
-    edges = {(a, b): edge(a, b) for a in alive for b in alive if a != b and contacts[a, b] > 0}
-    energies = []
-    for member in range(spec.members):
-
-        def of(name: str, member: int = member) -> NDArray[np.float64]:
-            return weights[f"members.{member}.{name}"]
-
-        def affine(name: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
-            return of(f"{name}.weight") @ x + of(f"{name}.bias")
-
-        h = {cell: affine("embed_more", silu(affine("embed", inputs(cell)))) for cell in alive}
-        for number in range(spec.rounds):
-            name, later = f"rounds.{number}", {}
-            for cell in alive:
-                own = affine(f"{name}.own", h[cell])
-                total = share[cell, 0] * np.minimum(silu(own + of(f"{name}.medium")), 255)
-                for (a, b), e in edges.items():
-                    if a == cell:
-                        heard = own + of(f"{name}.other.weight") @ h[b] + of(f"{name}.edge.weight") @ e
-                        total = total + share[a, b] * np.minimum(silu(heard), 255)
-                psi = silu(affine(f"{name}.psi0", np.concatenate([h[cell], total])))
-                later[cell] = h[cell] + affine(f"{name}.psi1", psi)
-            h = later
-        energies.append(sum(float(affine("out", silu(affine("hidden", h[cell])))[0]) for cell in alive))
-    return energies
-
 
 # -- what is compared ----------------------------------------------------------------------------------------------
 
@@ -199,21 +96,42 @@ def test_torch_and_the_engine_say_what_the_reference_says(world: World, sizes: S
         assert engine.energy() == pytest.approx((0.0, energy), abs=2e-4)
 
 
+def hard_flips(state: CellState, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Copies from around; the last pixels of cells taken by the medium and by a neighbour; a cell's first pixel, in the
+    medium and in place of another's."""
+    sites, new_ids = neighbour_flips(state, rng)
+    last = np.flatnonzero(state.volumes[state.ids.ravel()] == 1)[:3]
+    beside = [state.ids.ravel()[near[near >= 0][-1]] for near in state.lattice.neighbours(1, last)]
+    empty = np.flatnonzero((state.types > 0) & (state.volumes == 0))[:1]
+    anywhere = rng.integers(state.lattice.sites, size=4 * empty.size)
+    new = [new_ids, np.zeros(last.size), np.array(beside), np.repeat(empty, 4)]
+    return np.concatenate([sites, last, last, anywhere]), np.concatenate(new).astype(np.int64)
+
+
 @settings(max_examples=15)
-@given(worlds(), SIZES, st.sampled_from([1.0, 4.0]))
-def test_flips_cost_what_whole_energies_say(world: World, sizes: Sizes, loudness: float) -> None:
+@given(worlds(), SIZES, st.sampled_from([1.0, 4.0]), st.booleans())
+def test_flips_cost_what_whole_energies_say(world: World, sizes: Sizes, loudness: float, sparse: bool) -> None:
     """Contacts and cells that appear and vanish among them; loud networks reach the messages' bound."""
     hamiltonian = graph_on(world, sizes, loudness)
-    state, rng = compact_state(world.lattice, world.rng), world.rng
-    sites, new_ids = neighbour_flips(state, rng)
+    rng = world.rng
+    state = sparse_state(world) if sparse else compact_state(world.lattice, rng)
+    sites, new_ids = hard_flips(state, rng)
     exact = graph_on(world, sizes, loudness).double()
+    states = States.of([state])
     with torch.no_grad():
-        flips = (torch.from_numpy(array)[None] for array in (sites, new_ids))
-        truth = exact.flip_deltas(States.of([state]), *flips)[0]
+        truth = exact.flip_deltas(states, torch.from_numpy(sites)[None], torch.from_numpy(new_ids)[None])[0].numpy()
     engine = State(model_of(hamiltonian), state.ids, state.types)
-    found = engine.deltas(sites.astype(np.int64), new_ids)[:, 1]
-    largest = max(abs(engine.energy()[1]), float(truth.abs().max()))
-    np.testing.assert_allclose(found, truth, rtol=0, atol=max(2e-4, 1e-5 * largest))
+    largest = max(abs(engine.energy()[1]), float(np.abs(truth).max()))
+    tolerance = {"rtol": 0, "atol": max(2e-4, 1e-5 * largest)}
+    np.testing.assert_allclose(engine.deltas(sites.astype(np.int64), new_ids)[:, 1], truth, **tolerance)
+    flipped = np.repeat(state.ids.reshape(1, -1), 1 + sites.size, axis=0).astype(np.int64)
+    flipped[np.arange(1, 1 + sites.size), sites] = new_ids
+    inputs = {
+        "ids": flipped.reshape(-1, *state.shape),
+        "types": np.repeat(state.types[None], len(flipped), axis=0).astype(np.int64),
+    }
+    energies = session_of(hamiltonian).run(["neural"], inputs)[0]
+    np.testing.assert_allclose(energies[1:] - energies[0], truth, **tolerance)
 
 
 @settings(max_examples=12)
@@ -295,33 +213,6 @@ def test_far_from_the_data_the_energy_goes_flat() -> None:
     assert far < 0.05 * near
 
 
-# -- statistics ----------------------------------------------------------------------------------------------------
-
-
-def test_statistics_are_those_of_the_data() -> None:
-    lattice = Lattice.of((20, 20))
-    ids = np.zeros((20, 20), dtype=np.int32)
-    ids[2:5, 2:6], ids[5:8, 2:6], ids[12:14, 12:18] = 1, 2, 3
-    state = CellState(ids, np.array([0, 1, 1, 2]), lattice)
-    network = CellGraph(NeuralSpec(kind="cell_graph", order=2), 4, LatticeEntry())
-    network.learn_statistics([network.describe(States(*batch_states([state]), lattice))] * 2)
-    assert network.cell_mean[0] == 12
-    assert network.cell_deviation[0] == 1  # all of one volume
-    aspects = [(3, 4), (3, 4), (2, 6)]
-    radii = [np.sqrt((a**2 + b**2 - 2) / 12) for a, b in aspects]
-    assert network.cell_mean[2] == pytest.approx(np.mean(radii))
-    assert network.cell_deviation[2] == pytest.approx(np.std(radii))
-    assert network.edge_mean[1] == pytest.approx(3)
-    assert network.surface == pytest.approx(network.cell_mean[3])
-    assert network.low[1, 2] == pytest.approx(radii[0], rel=1e-4)
-    assert network.low[1, 2] < radii[0] < network.high[1, 2] < network.low[2, 2] < radii[2]
-    assert not network.high[3].any()  # no such cell was seen
-    with pytest.raises(UserError, match="no cells"):
-        network.learn_statistics(
-            [network.describe(States(torch.zeros(1, 20, 20).long(), torch.zeros(1, 1).long(), lattice))]
-        )
-
-
 # -- model files ---------------------------------------------------------------------------------------------------
 
 
@@ -343,19 +234,25 @@ def test_a_closure_through_a_file_and_back(geometry: str, tmp_path: Path) -> Non
         np.testing.assert_allclose(weights_of(again)[key], value, rtol=1e-12, err_msg=key)
 
 
-def test_one_file_runs_at_any_size(tmp_path: Path) -> None:
+@pytest.mark.parametrize("geometry", ["square", "hexagonal", "cubic"])
+def test_one_file_runs_at_any_size(geometry: str, tmp_path: Path) -> None:
+    """Lattices of three sizes, and of each states with ever more cells."""
     torch.manual_seed(2)
-    artifact = export(make_preset("graph1", target_volume=15.0), tmp_path / "m.onnx")
+    entry = LatticeEntry.of(geometry, "periodic")
+    artifact = export(make_preset("graph1", lattice=entry, target_volume=15.0), tmp_path / "m.onnx")
     session, exact = make_session(artifact), hamiltonian_from_artifact(artifact).double()
-    for number, (shape, batch) in enumerate((((12, 30), 1), ((25, 16), 3), ((40, 40), 2))):
-        world = World(Lattice.of(shape), 2, number)
+    shapes = ((12, 30), (25, 16), (40, 40)) if geometry != "cubic" else ((8, 9, 14), (11, 8, 8), (16, 16, 16))
+    for number, shape in enumerate(shapes):
+        world = World(Lattice.of(shape, geometry), 2, number)
         rng = world.rng
-        states = [compact_state(world.lattice, rng, 4 + 3 * k) for k in range(batch)]
+        states = [compact_state(world.lattice, rng, 4 + 3 * k) for k in range(1 + number)]
         ids, types = batch_states(states)
         with torch.no_grad():
             truth = exact(ids, types).neural
         found = session.run(["neural"], {"ids": ids.numpy(), "types": types.numpy()})[0]
         np.testing.assert_allclose(found, truth, rtol=1e-5, atol=1e-5)
+        engine = [EngineBackend(artifact, state).energy().neural for state in states]
+        np.testing.assert_allclose(engine, truth, rtol=1e-5, atol=2e-4)
 
 
 def test_named_properties_are_inputs() -> None:
@@ -363,8 +260,8 @@ def test_named_properties_are_inputs() -> None:
     hamiltonian = graph_on(world, Sizes(1, 2), properties=("age", "marker"))
     state = compact_state(world.lattice, world.rng)
     values = world.rng.normal(size=(state.types.size, 2))
-    by_name = {"age": values[:, 0], "marker": values[:, 1]}
-    truth = 1.5 * np.mean(reference(state, hamiltonian.network.spec, named(hamiltonian), by_name))
+    state = replace(state, properties={"age": values[:, 0], "marker": values[:, 1]})
+    truth = 1.5 * np.mean(reference(state, hamiltonian.network.spec, named(hamiltonian)))
     ids, types = batch_states([state])
     with torch.no_grad():
         found = 1.5 * hamiltonian.network(ids, types, torch.from_numpy(values)[None])
@@ -380,57 +277,3 @@ def test_sizes_of_another_kind_are_refused(kind: str) -> None:
     foreign = {"stride": 3} if kind == "cell_graph" else {"rounds": 2}
     with pytest.raises(ValueError, match=f"{kind} has no"):
         NeuralSpec(kind=kind, **foreign)
-
-
-# -- training ------------------------------------------------------------------------------------------------------
-
-
-def graph_config(**sections: dict[str, Any]) -> Config:
-    return tiny_config(
-        **{
-            "model": {"preset": "graph1-closure", "freeze_symbolic": True, "members": 2},
-            "objective": {"kind": "conditional", "push": 0.01},
-            "optimizer": {"batch": 4},
-            **sections,
-        }
-    )
-
-
-def test_an_interrupted_run_of_a_committee_ends_with_the_same_weights(tmp_path: Path) -> None:
-    data = tiny_data()
-    whole = Trainer(graph_config(), data, tmp_path / "whole").run()
-    Trainer(graph_config(), data, tmp_path / "parts").run(until=7)
-    parts = Trainer(graph_config(), data, tmp_path / "parts").run()
-    network = CellGraph(whole.network.spec, 3, whole.lattice)
-    learn_statistics(network, split(data, 0.1, 0)[0])
-    for key, value in whole.network.state_dict().items():
-        assert torch.equal(value, parts.network.state_dict()[key])
-        if not key.startswith("members"):
-            torch.testing.assert_close(value, network.state_dict()[key])  # of the training data, and never trained
-    artifact = export(whole, tmp_path / "m.onnx", examples=[data[0]])
-    assert verify_backends(artifact, [data[1]], 12, 0)["ok"]
-
-
-def test_a_bounded_push_stays_small() -> None:
-    seen: dict[float, list[float]] = {}
-    for bound in (1e-3, 1e3):
-        steps = seen.setdefault(bound, [])
-        config = graph_config(
-            objective={"kind": "conditional", "push": bound}, optimizer={"steps": 40, "batch": 4, "lr": 0.02}
-        )
-        Trainer(config, tiny_data()).run(lambda report, steps=steps: steps.append(report.values["push"]))
-    assert seen[1e-3][-1] < 0.5 * seen[1e3][-1]
-
-
-def test_data_whose_cells_have_no_shape_are_refused() -> None:
-    data = tiny_data()
-    data.ids[2, 3, :14] = 1
-    with pytest.raises(UserError, match="Cell 1 of state"):
-        Trainer(graph_config(data={"holdout": 0.0}), data)
-
-
-def test_what_belongs_to_cell_graphs_is_refused_elsewhere() -> None:
-    with pytest.raises(UserError, match="no cell graph"):
-        make_preset("local8-closure", members=2)
-    with pytest.raises(UserError, match=r"objective\.push"):
-        Trainer(tiny_config(objective={"push": 1.0}), tiny_data())

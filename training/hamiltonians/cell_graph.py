@@ -162,6 +162,8 @@ class CellGraph(nn.Module):
                 deviation = values.std(0, correction=0)
                 constant = deviation <= 1e-6 * values.abs().amax(0)
                 getattr(self, f"{name}_deviation").copy_(torch.where(constant, 1.0, deviation))
+        for statistic in (self.edge_mean, self.edge_deviation):
+            statistic[-2:] = statistic[-2:].mean()  # radii of both cells of all contacts: the same, but for rounding
         self.surface.copy_(torch.cat([each.surface for each in seen]).mean().clamp(min=1e-3))
         for cell_type in range(1, self.types):
             own = inputs[types == cell_type]

@@ -118,6 +118,12 @@ void check_weights(const Model& model, Checklist& list) {
       if (!(value > 0.0f))
         throw Error(std::string("The weight '") + name +
                     "' holds a number that is not positive: export the model again.");
+  for (const char* name : {"neural.edge_mean", "neural.edge_deviation"}) {
+    const std::vector<float>& values = model.weight(name).floats;
+    if (values[kRadii] != values[kRadii + 1])
+      throw Error(std::string("The weight '") + name +
+                  "' differs for the two cells of a contact, which are cells alike: export the model again.");
+  }
   for (int member = 0; member < spec.members; ++member) {
     const std::string name = member_name(member);
     list.affine(name + ".embed", {width, types - 1 + inputs});
