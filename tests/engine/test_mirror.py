@@ -39,10 +39,8 @@ class Host:
     """Sites changed outside of the Metropolis algorithm, and what is there now."""
     told: bool = True
     """Whether the mirror knows of everything so far."""
-    buried: set[int] = field(default_factory=set)
-    """Cells that died since the mirror was told."""
     reload: bool = False
-    """Whether only a load can tell: a cell became or ceased to be medium, or has another's number."""
+    """Whether only a load can tell: a cell became or ceased to be medium."""
 
     def __post_init__(self) -> None:
         self.ids = np.zeros(self.lattice.sites, dtype=np.int64)
@@ -57,7 +55,6 @@ class Host:
             return self.new_cell()
         self.used.add(cell)
         self.types[cell] = int(self.rng.integers(0, 3))
-        self.reload |= cell in self.buried
         return cell
 
     def some_sites(self) -> NDArray[np.int64]:
@@ -93,7 +90,6 @@ class Host:
             self.types[cell] = cell_type
         elif kind == 4 and cell:  # a death, its place taken over by the medium or a neighbour
             del self.types[cell]
-            self.buried.add(cell)
             self.write(np.flatnonzero(self.ids == cell), self.some_cell())
         elif kind == 5:
             self.new_cell()  # without a pixel yet
@@ -109,7 +105,6 @@ class Host:
         if not followed:
             self.load(mirror)
         self.written.clear()
-        self.buried.clear()
         self.told, self.reload = True, False
 
 
