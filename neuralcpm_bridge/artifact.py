@@ -35,6 +35,9 @@ FORMAT = 2
 METADATA_KEY = "neuralcpm"
 CONVENTION = "H = 2/|N| sum over unordered neighbour pairs J + sum lambda (V - V*)^2 + ...; accept min(1, exp(-dH/T))"
 
+CELL_INPUTS = ("volume", "anisotropy", "radius", "surface")
+"""Of a cell of a cell graph: sites, 0 (round) to 1 (a rod), radius of gyration, surface; named properties follow."""
+
 ENGINE_KINDS = ("cell_graph", "nh", "local_nh")
 """Networks whose ΔH the engine computes incrementally; the others run on ONNX Runtime."""
 
@@ -282,6 +285,20 @@ class Artifact:
             return {}
         ends = np.stack([self.weights[f"neural.{end}"][:, -inputs:] for end in ("low", "high")], axis=-1)
         return {name: ends[:, number].astype(np.float64) for number, name in enumerate(names)}
+
+    @property
+    def ranges(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """What the training data of a cell graph had of every cell type and input: smallest and largest value; empty
+        where no data have been seen."""
+        if "neural.low" not in self.weights:
+            return {}
+        low, high = self.weights["neural.low"], self.weights["neural.high"]
+        inputs = (*CELL_INPUTS, *self.metadata.properties)
+        return {
+            cell_type: {name: (float(a), float(b)) for name, a, b in zip(inputs, low[row], high[row], strict=True)}
+            for row, cell_type in enumerate(self.metadata.types)
+            if row and high[row, 0] > 0
+        }
 
     @property
     def size_bytes(self) -> int:

@@ -48,6 +48,18 @@ class DeltaBackend(Protocol):
         """ΔH of one flip of the current state, in the selected part."""
         ...
 
+    def spread(self) -> float:
+        """How far the members of a committee disagree about the energy: a standard deviation, 0 for one network."""
+        ...
+
+    def delta_spread(self, site: int, new_id: int) -> float:
+        """How far they disagree about ΔH of one flip."""
+        ...
+
+    def inside_range(self) -> NDArray[np.bool_]:
+        """Of every id, whether its cell is like those of the training data, `[C]`; true where the model cannot tell."""
+        ...
+
     def deltas(self, sites: ArrayLike, new_ids: ArrayLike) -> NDArray[np.float64]:
         """ΔH of independent flips of the current state, `[n, 2]`: symbolic and neural part."""
         ...

@@ -52,7 +52,7 @@ def test_info(model: Path, cli) -> None:
     code, out, _ = cli("info", model, "--json")
     assert code == 0
     printed = json.loads(out)
-    assert set(printed) == FIELDS_OF_0_1 | {"geometry", "orders"}
+    assert set(printed) == FIELDS_OF_0_1 | {"geometry", "orders", "ranges"}
     assert printed["architecture"] == "local_closure"
     assert printed["receptive_field"] == 27
     assert (printed["boundary"], printed["neighbor_order"]) == ("periodic", 2)
@@ -88,7 +88,8 @@ def test_energy_of_both_kinds_of_files(model: Path, cli, save) -> None:
     code, out, err = cli("energy", model, whole, "--json")
     assert code == 0, err
     first = json.loads(out)
-    assert set(first) == {"energy", "symbolic", "neural"}
+    assert set(first) == {"energy", "symbolic", "neural", "spread", "outside"}
+    assert (first["spread"], first["outside"]) == ([0.0], [[]])
     assert first["energy"][0] == pytest.approx(first["symbolic"][0] + first["neural"][0])
     assert cli("energy", model, whole)[0] == 0
     # as maps, the ids up to the number of cells of training exist and pay their volume energy

@@ -12,7 +12,7 @@ from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.state import CellState
 
 from .export import hamiltonian_from_artifact
-from .hamiltonians import Hamiltonian
+from .hamiltonians import CellGraph, Hamiltonian, States
 
 
 class TorchBackend(FullEnergyBackend):
@@ -34,7 +34,23 @@ class TorchBackend(FullEnergyBackend):
     def energies(
         self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        tensors = (torch.from_numpy(array).to(self.device) for array in (ids, types[None], properties[None]))
         with torch.no_grad():
-            parts = self.hamiltonian(*(tensor.expand(len(ids), *tensor.shape[1:]) for tensor in tensors))
+            parts = self.hamiltonian.of(self._states(ids, types, properties))
         return np.stack([part.cpu().numpy() for part in parts], axis=1)
+
+    def members(
+        self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        with torch.no_grad():
+            return self.hamiltonian.member_energies(self._states(ids, types, properties)).cpu().numpy()
+
+    def inside_range(self) -> NDArray[np.bool_]:
+        inside, network = super().inside_range(), self.hamiltonian.network
+        if isinstance(network, CellGraph):
+            graphs = network.describe(self._states(self._ids[None], self._types, self._properties))
+            inside[graphs.ids.cpu().numpy()] = network.inside_range(graphs).cpu().numpy()
+        return inside
+
+    def _states(self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]) -> States:
+        tensors = (torch.from_numpy(array).to(self.device) for array in (ids, types[None], properties[None]))
+        return self.hamiltonian.states(*(tensor.expand(len(ids), *tensor.shape[1:]) for tensor in tensors))

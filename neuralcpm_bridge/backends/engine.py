@@ -67,6 +67,18 @@ class EngineBackend:
         except EngineError as error:
             raise UserError(str(error)) from None
 
+    def spread(self) -> float:
+        with engine_speaking():
+            return self.engine.spread()
+
+    def delta_spread(self, site: int, new_id: int) -> float:
+        with engine_speaking():
+            return self.engine.delta_spread(site, new_id)
+
+    def inside_range(self) -> NDArray[np.bool_]:
+        with engine_speaking():
+            return self.engine.inside_range.astype(bool)
+
     def deltas(self, sites: ArrayLike, new_ids: ArrayLike) -> NDArray[np.float64]:
         with engine_speaking():
             return self.engine.deltas(_indices(sites), _indices(new_ids))

@@ -36,6 +36,15 @@ class FullEnergyBackend(ABC):
         """Symbolic and neural part `[n, 2]` of ids `[n, H, W]` or `[n, D, H, W]`, all with the same cells: types `[C]`,
         properties `[C, P]`."""
 
+    def members(
+        self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The neural part as every member of a committee has it, `[n, K]`; other networks are their only member."""
+        return self.energies(ids, types, properties)[:, 1:]
+
+    def inside_range(self) -> NDArray[np.bool_]:
+        return np.ones(self._types.size, dtype=bool)
+
     def reset(self, state: CellState) -> None:
         if state.lattice.layout != "axes":
             raise UserError(
@@ -57,6 +66,15 @@ class FullEnergyBackend(ABC):
     def delta(self, site: int, new_id: int) -> float:
         symbolic, neural = map(float, self.deltas([site], [new_id])[0])
         return {"full": symbolic + neural, "symbolic": symbolic, "neural": neural}[self.part]
+
+    def spread(self) -> float:
+        return float(self.members(self._ids[None], self._types, self._properties).std())
+
+    def delta_spread(self, site: int, new_id: int) -> float:
+        both = np.stack([self._ids, self._ids])
+        both[1].flat[site] = new_id
+        before, after = self.members(both, self._types, self._properties)
+        return float((after - before).std())
 
     def deltas(self, sites: ArrayLike, new_ids: ArrayLike) -> NDArray[np.float64]:
         sites, new_ids = np.asarray(sites), np.asarray(new_ids)

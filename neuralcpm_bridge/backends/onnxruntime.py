@@ -64,7 +64,29 @@ class OnnxRuntimeBackend(FullEnergyBackend):
     def energies(
         self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]
     ) -> NDArray[np.float64]:
+        return np.stack(self._run(["symbolic", "neural"], ids, types, properties), axis=1)
+
+    def members(
+        self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        if not self._is_graph:
+            return super().members(ids, types, properties)
+        return self._run(["members"], ids, types, properties)[0]
+
+    def inside_range(self) -> NDArray[np.bool_]:
+        if not self._is_graph:
+            return super().inside_range()
+        return self._run(["inside"], self._ids[None], self._types, self._properties)[0][0]
+
+    @property
+    def _is_graph(self) -> bool:
+        network = self.artifact.metadata.neural
+        return network is not None and network.is_graph
+
+    def _run(
+        self, outputs: list[str], ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]
+    ) -> list[NDArray[Any]]:
         inputs: dict[str, NDArray[Any]] = {"ids": ids, "types": np.repeat(types[None], len(ids), axis=0)}
         if self.artifact.metadata.properties:
             inputs["properties"] = np.repeat(properties[None], len(ids), axis=0)
-        return np.stack(self.session.run(["symbolic", "neural"], inputs), axis=1)
+        return self.session.run(outputs, inputs)

@@ -324,7 +324,8 @@ static void properties(ncpm_model* model) {
   const int64_t host_cells[3] = {40, 30, 20}; /* the last one is seen as medium */
   const int32_t host_types[3] = {2, 1, 0};
   int64_t host_ids[SITES];
-  double symbolic, neural, delta, mirrored, other;
+  double symbolic, neural, delta, mirrored, other, spread, delta_spread;
+  uint8_t inside[3];
   int32_t count;
   ncpm_state* state;
   ncpm_mirror* mirror;
@@ -344,7 +345,15 @@ static void properties(ncpm_model* model) {
   CHECK(ncpm_set_property(state, 1, 0, NAN) == NCPM_ERROR);
   CHECK(ncpm_energy(state, &symbolic, &neural) == NCPM_OK);
   CHECK(ncpm_delta(state, 2 * W + 4, 1, &delta) == NCPM_OK);
-  printf("%.17g %.17g\n", neural, delta);
+  CHECK(ncpm_member_count(model, &count) == NCPM_OK && count == 2);
+  CHECK(ncpm_member_count(model, NULL) == NCPM_ERROR);
+  CHECK(ncpm_spread(state, &spread) == NCPM_OK && ncpm_spread(state, NULL) == NCPM_ERROR);
+  CHECK(ncpm_delta_spread(state, 2 * W + 4, 1, &delta_spread) == NCPM_OK);
+  CHECK(ncpm_delta_spread(state, 2 * W + 4, 9, &delta_spread) == NCPM_ERROR);
+  CHECK(ncpm_delta_spread(state, 2 * W + 4, 1, NULL) == NCPM_ERROR);
+  CHECK(ncpm_inside_range(state, 3, inside) == NCPM_OK && ncpm_inside_range(state, 3, NULL) == NCPM_ERROR);
+  CHECK(ncpm_inside_range(state, 2, inside) == NCPM_ERROR);
+  printf("%.17g %.17g %.17g %.17g %d %d %d\n", neural, delta, spread, delta_spread, inside[0], inside[1], inside[2]);
 
   for (int site = 0; site < SITES; ++site) host_ids[site] = ids[site] == 1 ? 30 : ids[site] == 2 ? 40 : 20;
   mirror = ncpm_mirror_create(model, &square, NULL);

@@ -71,12 +71,12 @@ def test_a_c_program(tmp_path: Path) -> None:
     solid = State(cubic, voxels, types, boundary=["periodic", "free", "periodic"])
     means = graph.weights["neural.cell_mean"][-2:].astype(float)
     properties = np.array([[0, 0], [1.5, means[1]], [means[0], -2]])
-    aged = State(graph, ids, types, properties=properties)
+    aged, at = State(graph, ids, types, properties=properties), 2 * 14 + 4
     assert [tuple(map(float, line.split())) for line in ran.stdout.splitlines()] == [
         (*flat.energy(), *flat.delta_parts(2 * 14 + 4, 1)),
         (rows.energy()[0], rows.delta(11, 2)),
         (solid.energy()[0], solid.delta(59, 1)),
-        (aged.energy()[1], aged.delta(2 * 14 + 4, 1)),
+        (aged.energy()[1], aged.delta(at, 1), aged.spread(), aged.delta_spread(at, 1), *aged.inside_range),
     ]
 
 

@@ -143,10 +143,12 @@ def test_the_exported_graph_says_it_too(world: World, sizes: Sizes) -> None:
     states = states_of(world)
     ids, types = (tensor.numpy() for tensor in batch_states(states))
     members = np.array([reference(state, spec, weights) for state in states])
-    energy, symbolic, neural, spread = session.run(None, {"ids": ids, "types": types})
+    energy, symbolic, neural, spread, of_members, inside = session.run(None, {"ids": ids, "types": types})
     np.testing.assert_allclose(neural, 1.5 * members.mean(1), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(spread, 1.5 * members.std(1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(of_members, 1.5 * members, rtol=1e-5, atol=1e-5)
     np.testing.assert_array_equal(energy, neural)
+    assert inside.shape == types.shape
     assert not symbolic.any()
 
 

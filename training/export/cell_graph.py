@@ -42,8 +42,18 @@ class Contacts(NamedTuple):
     length: str
 
 
+class Results(NamedTuple):
+    """Doubles, w_NN included: mean and standard deviation of the committee, `[B]`, and its members, `[B, K]`; and of
+    every id whether its cell is like those of the training data, `[B, C]`."""
+
+    neural: str
+    spread: str
+    members: str
+    inside: str
+
+
 class CellGraphNetwork:
-    """Adds w_NN · (mean of the committee) and its spread to a graph."""
+    """Adds the energies of a committee to a graph."""
 
     def __init__(self, graph: EnergyGraph, spec: NeuralEntry) -> None:
         self.graph, self.builder, self.spec = graph, graph.builder, spec
@@ -53,15 +63,15 @@ class CellGraphNetwork:
         self.count = graph.builder.shape(self.cells.key, 0)
         """N, `[1]`."""
 
-    def energy(self) -> tuple[str, str]:
-        """Mean and standard deviation over the members, `[B]` double each, both times w_NN."""
+    def results(self) -> Results:
         b = self.builder
         contacts = self._contacts()
         shape = {pair: self._of_cells(value) for pair, value in covariances_onnx(self.graph).items()}
         trace = b.op("Sum", *(shape[axis, axis] for axis in range(self.graph.geometry.dimension)))
         surface = self._added(contacts.medium, contacts.receiver, contacts.length)
         own = [self._of_cells(self.graph.volumes), self._anisotropy(shape, trace), b.op("Sqrt", trace), surface]
-        inputs = self._standardised(self._columns(own, self._properties()), "cell")
+        raw = self._columns(own, self._properties())
+        inputs = self._standardised(raw, "cell")
         edges = self._standardised(self._columns(self._edge_inputs(contacts, shape, trace)), "edge")
         known = b.double("neural.surface")
         norm = b.op("Sqrt", b.op("Add", b.op("Mul", known, known), b.op("Mul", surface, surface)))
@@ -76,7 +86,7 @@ class CellGraphNetwork:
                 h = self._round(h, f"{name}.rounds.{number}", contacts, edges, to_cells, to_medium)
             of_cell = self._linear(b.silu(self._linear(h, f"{name}.hidden")), f"{name}.out")
             energies.append(self._per_state(of_cell))
-        return self._committee(energies)
+        return Results(*self._committee(energies), self._inside(raw))
 
     # -- cells and contacts ------------------------------------------------------------------------------------
 
@@ -249,12 +259,23 @@ class CellGraphNetwork:
         zero = b.op("ConstantOfShape", batch, value=helper.make_tensor("zero", TensorProto.DOUBLE, [1], [0.0]))
         return self._added(zero, self.cells.state, b.double(b.reshape(of_cell, [-1])))
 
-    def _committee(self, energies: list[str]) -> tuple[str, str]:
+    def _committee(self, energies: list[str]) -> tuple[str, str, str]:
         b, share = self.builder, self.builder.const(1 / self.spec.members, np.float64)
-        mean = b.op("Mul", b.op("Sum", *energies), share)
-        away = [b.op("Sub", energy, mean) for energy in energies]
+        members = [b.op("Mul", energy, "neural.weight") for energy in energies]
+        mean = b.op("Mul", b.op("Sum", *members), share)
+        away = [b.op("Sub", member, mean) for member in members]
         variance = b.op("Mul", b.op("Sum", *(b.op("Mul", each, each) for each in away)), share)
-        return b.op("Mul", mean, "neural.weight"), b.op("Mul", b.op("Sqrt", variance), "neural.weight")
+        return mean, b.op("Sqrt", variance), self._columns(members)
+
+    def _inside(self, raw: str) -> str:
+        """Whether all inputs `[N, F]` of a cell lie within those of its type; ids without sites are not outside."""
+        b = self.builder
+        low, high = (b.op("Gather", b.double(f"neural.{end}"), self.cells.types) for end in ("low", "high"))
+        within = b.op("And", b.op("GreaterOrEqual", raw, low), b.op("LessOrEqual", raw, high))
+        outside = b.op("ReduceMax", b.cast(b.op("Not", within), TensorProto.INT64), b.const([1]), keepdims=0)
+        nobody = b.reshape(b.op("Mul", "types", b.const(0)), [-1])
+        known = b.op("ScatterElements", nobody, self.cells.key, outside, axis=0)
+        return b.op("Equal", b.reshape(known, b.shape("types", 0)), b.const(0))
 
     # -- lists -------------------------------------------------------------------------------------------------
 

@@ -18,13 +18,15 @@ from .builder import IR_VERSION, OPSET, GraphBuilder
 from .cell_graph import CellGraphNetwork
 from .networks import NetworkGraph
 
+PARTS = ("symbolic", "neural")
 AXES = {2: ("H", "W"), 3: ("D", "H", "W")}
 
 
 def build_model(metadata: Metadata, weights: dict[str, NDArray[Any]]) -> onnx.ModelProto:
     """ids `[B, H, W]` or `[B, D, H, W]`, types `[B, C]` → energy, symbolic, neural `[B]`.
 
-    Cell graphs also tell how far their committee disagrees, `spread` `[B]`, and may ask for `properties` `[B, C, P]`.
+    Cell graphs also tell the energies of their members, `members` `[B, K]`, how far these disagree, `spread` `[B]`, and
+    whether cells are like those of the training data, `inside` `[B, C]`; they may ask for `properties` `[B, C, P]`.
     """
     built = EnergyGraph(metadata, weights).builder
     shape = metadata.fixed_lattice or AXES[metadata.geometry.dimension]
@@ -33,13 +35,17 @@ def build_model(metadata: Metadata, weights: dict[str, NDArray[Any]]) -> onnx.Mo
         helper.make_tensor_value_info("ids", TensorProto.INT64, ["B", *shape]),
         helper.make_tensor_value_info("types", TensorProto.INT64, ["B", cells]),
     ]
-    results, network = ["energy", "symbolic", "neural"], metadata.neural
+    network = metadata.neural
+    outputs = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["B"]) for name in ("energy", *PARTS)]
     if network is not None and network.is_graph:
-        results.append("spread")
+        outputs += [
+            helper.make_tensor_value_info("spread", TensorProto.DOUBLE, ["B"]),
+            helper.make_tensor_value_info("members", TensorProto.DOUBLE, ["B", network.members]),
+            helper.make_tensor_value_info("inside", TensorProto.BOOL, ["B", cells]),
+        ]
         if network.properties:
             sizes = ["B", cells, len(network.properties)]
             inputs.append(helper.make_tensor_value_info("properties", TensorProto.DOUBLE, sizes))
-    outputs = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["B"]) for name in results]
     proto = helper.make_graph(built.nodes, "neuralcpm", inputs, outputs, initializer=built.initializers)
     model = helper.make_model(proto, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="neuralcpm-bridge")
     model.ir_version = IR_VERSION
@@ -71,8 +77,10 @@ class EnergyGraph:
                 energy = b.op("Add", energy, TERMS[name].onnx(self, order))
             symbolic = b.op("Mul", energy, "symbolic.weight")
         if metadata.neural is not None and metadata.neural.is_graph:
-            neural, spread = CellGraphNetwork(self, metadata.neural).energy()
-            b.rename(spread, "spread")
+            found = CellGraphNetwork(self, metadata.neural).results()
+            neural = found.neural
+            for name in ("spread", "members", "inside"):
+                b.rename(getattr(found, name), name)
         elif metadata.neural is not None:
             neural = NetworkGraph(b, metadata.neural, self.type_map, self.types, metadata.fixed_cells).energy()
         b.rename(symbolic, "symbolic")

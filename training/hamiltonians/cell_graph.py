@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from neuralcpm_bridge.artifact import LatticeEntry, NeuralSpec
+from neuralcpm_bridge.artifact import CELL_INPUTS, LatticeEntry, NeuralSpec
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import geometry_named
 
-from .graphs import CELL_INPUTS, EDGE_INPUTS, CellGraphs, describe
+from .graphs import EDGE_INPUTS, CellGraphs, describe
 from .states import States
 
 FARTHEST = 3.0
@@ -132,6 +132,11 @@ class CellGraph(nn.Module):
         """Of every cell by every member, `[N, K]`, in the precision of the weights."""
         weighted = self.weighted(graphs)
         return torch.stack([member(weighted) for member in self.members], dim=1)
+
+    def inside_range(self, graphs: CellGraphs) -> Tensor:
+        """Of every cell, whether all its inputs lie within what the training data had of its type, `[N]` bool."""
+        low, high = self.low[graphs.types].double(), self.high[graphs.types].double()
+        return ((graphs.inputs >= low) & (graphs.inputs <= high)).all(1)
 
     def weighted(self, graphs: CellGraphs) -> Weighted:
         dtype = self.surface.dtype

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from neuralcpm_bridge.artifact import CELL_INPUTS
+
 from .moments import Moments, covariances
 from .states import States
-
-CELL_INPUTS = ("volume", "anisotropy", "radius", "surface")
-"""Of a cell: sites, 0 (round) to 1 (a rod), radius of gyration, surface; named properties follow."""
 
 EDGE_INPUTS = ("contact", "distance", "alignment", "own radius", "other radius")
 """Of a contact as one of the two cells sees it: its length, how far the middles are apart, how parallel the two cells

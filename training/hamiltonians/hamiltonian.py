@@ -8,14 +8,13 @@ from typing import NamedTuple, TypeVar, cast
 import torch
 from torch import Tensor, nn
 
-from neuralcpm_bridge.artifact import LatticeEntry, architecture_name
+from neuralcpm_bridge.artifact import CELL_INPUTS, LatticeEntry, architecture_name
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Geometry, geometry_named
 from neuralcpm_bridge.state import CellState
 from neuralcpm_bridge.terms import TERMS as DECLARED
 
 from .cell_graph import CellGraph
-from .graphs import CELL_INPUTS
 from .networks import Network
 from .states import Flips, States
 from .term import TERMS, Positive, Term

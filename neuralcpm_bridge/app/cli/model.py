@@ -32,7 +32,7 @@ def energy(
     states: Annotated[Path, typer.Argument(metavar="STATES", help="Data set (.npz).", show_default=False)],
     as_json: Json = False,
 ) -> None:
-    """The energy of every state of a data set, and its symbolic and neural parts."""
+    """The energy of every state of a data set, its parts, a committee's spread, and cells unlike the training data."""
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.delta import open_backend
     from neuralcpm_bridge.snapshots import load_snapshots
@@ -40,13 +40,16 @@ def energy(
     artifact = load_artifact(model)
     snapshots = load_snapshots(states, artifact)
     backend = open_backend(artifact, snapshots[0])
-    parts = []
+    columns: dict[str, list[Any]] = {name: [] for name in ("energy", "symbolic", "neural", "spread", "outside")}
     for state in snapshots:
         backend.reset(state)
-        parts.append(backend.energy())
+        energies, inside = backend.energy(), backend.inside_range()
+        outside = [cell for cell, within in enumerate(inside.tolist()) if not within]
+        row = (energies.total, energies.symbolic, energies.neural, backend.spread(), outside)
+        for column, value in zip(columns.values(), row, strict=True):
+            column.append(value)
     if as_json:
-        columns = {"energy": [p.total for p in parts], "symbolic": [p.symbolic for p in parts]}
-        print(json.dumps(columns | {"neural": [p.neural for p in parts]}))
+        print(json.dumps(columns))
         return
     from rich.console import Console
     from rich.table import Table
@@ -54,8 +57,15 @@ def energy(
     reads = f", which reads {', '.join(artifact.metadata.properties)}" if artifact.metadata.properties else ""
     title = f"{artifact.metadata.name}{reads}, on {backend.name}"
     table = Table("state", "energy", "symbolic", "neural", title=title)
-    for number, part in enumerate(parts):
-        table.add_row(str(number), *(f"{value:.6g}" for value in (part.total, part.symbolic, part.neural)))
+    network = artifact.metadata.neural
+    if network is not None and network.members > 1:
+        table.add_column("spread")
+    if artifact.ranges:
+        table.add_column("cells outside the training data's range")
+    for number, (*values, spread, outside) in enumerate(zip(*columns.values(), strict=True)):
+        more = [f"{spread:.3g}"] if network is not None and network.members > 1 else []
+        more += [", ".join(map(str, outside)) or "–"] if artifact.ranges else []
+        table.add_row(str(number), *(f"{value:.6g}" for value in values), *more)
     Console().print(table)
 
 
@@ -106,7 +116,8 @@ def import_reference(
 def info_json(artifact: Artifact) -> dict[str, Any]:
     """The metadata without its examples; the lattice, an object in the file, is spelled out entry by entry.
 
-    `boundary` is one word where all axes share it, `neighbor_order` that of the contacts.
+    `boundary` is one word where all axes share it, `neighbor_order` that of the contacts; `ranges`: what the training
+    data had of every cell type, where the model knows.
     """
     meta = artifact.metadata
     boundary: str | list[str] = meta.boundary[0] if len(set(meta.boundary)) == 1 else list(meta.boundary)
@@ -116,6 +127,7 @@ def info_json(artifact: Artifact) -> dict[str, Any]:
         "boundary": boundary,
         "orders": meta.orders,
         "neighbor_order": meta.orders.get("contact", meta.geometry.moore_order),
+        "ranges": artifact.ranges,
     }
 
 
@@ -158,6 +170,9 @@ def _print_info(artifact: Artifact) -> None:
         table.add_row("symbolic part", _symbolic_text(meta))
     if meta.neural:
         table.add_row("network", f"w_NN {meta.neural.weight:.4g}, {_network_text(meta.neural)}")
+    for cell_type, ranges in artifact.ranges.items():
+        known = ", ".join(f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in ranges.items())
+        table.add_row(f"training data, {cell_type}", known)
     Console().print(table)
 
 

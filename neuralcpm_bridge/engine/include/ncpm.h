@@ -119,6 +119,8 @@ NCPM_API int ncpm_geometry(const ncpm_model* model, int32_t* geometry);         
 NCPM_API int ncpm_is_periodic(const ncpm_model* model, int32_t axis, int32_t* periodic); /* as in training */
 NCPM_API int ncpm_forbids_extinction(const ncpm_model* model, int32_t* forbids);         /* as in training */
 
+NCPM_API int ncpm_member_count(const ncpm_model* model, int32_t* count); /* of a committee; 1 for a single network */
+
 /* Properties of cells that the model reads, besides their types: a marker's intensity, an age. */
 NCPM_API int ncpm_property_count(const ncpm_model* model, int32_t* count);
 NCPM_API const char* ncpm_property_name(const ncpm_model* model, int32_t number); /* valid as long as the model */
@@ -139,6 +141,15 @@ NCPM_API int ncpm_energy(ncpm_state* state, double* symbolic, double* neural);
 /* delta: of the selected part, if new_id were copied into the site. Nothing changes. */
 NCPM_API int ncpm_delta(ncpm_state* state, int64_t site, int32_t new_id, double* delta);
 NCPM_API int ncpm_delta_parts(ncpm_state* state, int64_t site, int32_t new_id, double* symbolic, double* neural);
+
+/* How far the members of a committee disagree about the neural part, or about what a flip does to it: a standard
+ * deviation, 0 for a single network. */
+NCPM_API int ncpm_spread(ncpm_state* state, double* spread);
+NCPM_API int ncpm_delta_spread(ncpm_state* state, int64_t site, int32_t new_id, double* spread);
+
+/* Of every id, 1 if its cell is like those of the training data (or nobody knows), 0 if not: `cells` entries, as
+ * ncpm_get_cell_count says. */
+NCPM_API int ncpm_inside_range(ncpm_state* state, int32_t cells, uint8_t* inside);
 
 /* Applies a flip; cheap directly after its ncpm_delta. */
 NCPM_API int ncpm_commit(ncpm_state* state, int64_t site, int32_t new_id);

@@ -11,6 +11,13 @@ namespace {
 
 std::string str(long long number) { return std::to_string(number); }
 
+double deviation(const std::vector<double>& values) {
+  double mean = 0.0, squares = 0.0;
+  for (const double value : values) mean += value / double(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean) / double(values.size());
+  return std::sqrt(squares);
+}
+
 void check_lattice(const Model& model, const Lattice& lattice) {
   if (lattice.geometry != model.geometry)
     throw Error(std::string("A ") + name_of(lattice.geometry) + " lattice was given, but the model is for " +
@@ -303,6 +310,10 @@ std::vector<double> State::member_deltas(int site, std::int32_t new_id) {
   for (double& delta : deltas) delta *= neural_weight_;
   return deltas;
 }
+
+double State::spread() { return deviation(member_energies()); }
+
+double State::delta_spread(int site, std::int32_t new_id) { return deviation(member_deltas(site, new_id)); }
 
 std::vector<std::uint8_t> State::inside_range() {
   std::vector<std::uint8_t> inside(tissue_.cells(), 1);

@@ -76,6 +76,9 @@ class State {
   // Of a committee: the neural part, or what a flip does to it, as each member has it, weight included.
   std::vector<double> member_energies();
   std::vector<double> member_deltas(int site, std::int32_t new_id);
+  // How far they disagree about it: a standard deviation, 0 for a single network.
+  double spread();
+  double delta_spread(int site, std::int32_t new_id);
   // Of every id, whether its cell is like those of the training data; 1 where nobody knows.
   std::vector<std::uint8_t> inside_range();
 

@@ -153,6 +153,12 @@ std::vector<int> sites_from(const State& state, std::int64_t count, const std::i
   return out;
 }
 
+void check_room(const State& state, int32_t cells) {
+  if (cells != state.tissue().cells())
+    throw Error("Room for " + std::to_string(cells) + " cells was given, but there are " +
+                std::to_string(state.tissue().cells()) + ": ask ncpm_get_cell_count first.");
+}
+
 void give(const Energy& energy, double* symbolic, double* neural) {
   *given(symbolic, "symbolic") = energy.symbolic;
   *given(neural, "neural") = energy.neural;
@@ -206,6 +212,13 @@ const char* ncpm_type_name(const ncpm_model* model, int32_t type) {
     name = found.type_names[type].c_str();
   });
   return name;
+}
+
+int ncpm_member_count(const ncpm_model* model, int32_t* count) {
+  return guard([&] {
+    const Model& read = model_of(models().find(model));
+    *given(count, "count") = read.neural ? read.neural->members : 1;
+  });
 }
 
 int ncpm_property_count(const ncpm_model* model, int32_t* count) {
@@ -281,6 +294,22 @@ int ncpm_delta_parts(ncpm_state* state, int64_t site, int32_t new_id, double* sy
   return with_state(state, [&](State& s) { give(s.delta_parts(s.site(site), new_id), symbolic, neural); });
 }
 
+int ncpm_spread(ncpm_state* state, double* spread) {
+  return with_state(state, [&](State& s) { *given(spread, "spread") = s.spread(); });
+}
+
+int ncpm_delta_spread(ncpm_state* state, int64_t site, int32_t new_id, double* spread) {
+  return with_state(state, [&](State& s) { *given(spread, "spread") = s.delta_spread(s.site(site), new_id); });
+}
+
+int ncpm_inside_range(ncpm_state* state, int32_t cells, uint8_t* inside) {
+  return with_state(state, [&](State& s) {
+    check_room(s, cells);
+    const std::vector<std::uint8_t> found = s.inside_range();
+    std::copy(found.begin(), found.end(), given(inside, "inside"));
+  });
+}
+
 int ncpm_commit(ncpm_state* state, int64_t site, int32_t new_id) {
   return with_state(state, [&](State& s) { s.commit(s.site(site), new_id); });
 }
@@ -330,9 +359,7 @@ int ncpm_get_cell_count(ncpm_state* state, int32_t* cells) {
 int ncpm_get_cells(ncpm_state* state, int32_t cells, int32_t* types, int64_t* volumes) {
   return with_state(state, [&](State& s) {
     const Tissue& tissue = s.tissue();
-    if (cells != tissue.cells())
-      throw Error("Room for " + std::to_string(cells) + " cells was given, but there are " +
-                  std::to_string(tissue.cells()) + ": ask ncpm_get_cell_count first.");
+    check_room(s, cells);
     if (types) std::copy(tissue.types.begin(), tissue.types.end(), types);
     if (volumes) std::copy(tissue.volumes.begin(), tissue.volumes.end(), volumes);
   });

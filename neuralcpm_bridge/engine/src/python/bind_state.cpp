@@ -199,6 +199,20 @@ void bind_state(nb::module_& m) {
             return self.state.member_deltas(self.state.site(site), self.state.cell(new_id));
           },
           nb::arg("site"), nb::arg("new_id"), "What a flip does to it, by member.")
+      .def(
+          "spread",
+          [](Self& self) {
+            const auto lock = self.claim();
+            return self.state.spread();
+          },
+          "Standard deviation of the members' energies; 0 for a single network.")
+      .def(
+          "delta_spread",
+          [](Self& self, std::int64_t site, std::int64_t new_id) {
+            const auto lock = self.claim();
+            return self.state.delta_spread(self.state.site(site), self.state.cell(new_id));
+          },
+          nb::arg("site"), nb::arg("new_id"), "Standard deviation of what a flip does to them.")
       .def_prop_ro(
           "inside_range",
           [](Self& self) {
