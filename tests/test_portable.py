@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,9 @@ POSIX_CALLS = {
     *("os.mkfifo", "os.nice", "os.setsid", "os.sysconf", "os.uname", "os.wait", "os.sched_getaffinity"),
     *("signal.SIGKILL", "signal.SIGHUP", "signal.SIGUSR1", "signal.SIGUSR2", "signal.alarm", "signal.pause"),
     *("time.clock_gettime", "time.tzset", "os.O_NONBLOCK", "os.chown", "os.mknod", "os.symlink"),
+    "os.rename",  # on Windows it does not replace a file, os.replace does
 }
+POSIX_METHODS = {"symlink_to", "hardlink_to"}
 POSIX_OPTIONS = {"preexec_fn", "pass_fds", "start_new_session"}
 TEXT_FILES = {"open", "fdopen", "NamedTemporaryFile", "TemporaryFile"}
 PROCESSES = {"run", "Popen", "check_output", "check_call", "call"}
@@ -52,9 +55,16 @@ def complaints(node: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, f"{module}.{name}"
         case ast.Call(func=ast.Attribute(attr=name) | ast.Name(name)):
             given = {keyword.arg: keyword.value for keyword in node.keywords}
+            if name in POSIX_METHODS or (name in {"get_context", "set_start_method"} and is_fork(node)):
+                yield node.lineno, name
             yield from ((node.lineno, option) for option in sorted(POSIX_OPTIONS & given.keys()))
             if is_text(name, node, given) and "encoding" not in given:
                 yield node.lineno, f"{name} without an encoding"
+
+
+def is_fork(call: ast.Call) -> bool:
+    """Whether processes are asked to start as copies of this one, which Windows cannot do and macOS should not."""
+    return any(isinstance(word, ast.Constant) and word.value in {"fork", "forkserver"} for word in call.args)
 
 
 def is_text(name: str, call: ast.Call, given: dict[str | None, ast.expr]) -> bool:
@@ -94,6 +104,9 @@ def test_nothing_keeps_another_system_out(package: str) -> None:
         "from os import fork",
         "os.sysconf('SC_PAGE_SIZE')",
         "signal.SIGKILL",
+        "os.rename(temporary, target)",
+        "path.symlink_to(target)",
+        "multiprocessing.get_context('fork')",
         "subprocess.Popen(words, start_new_session=True)",
         "subprocess.run(words, capture_output=True, text=True)",
         "path.read_text()",
@@ -119,10 +132,31 @@ def test_the_check_sees(text: str) -> None:
         "tempfile.TemporaryFile()",
         "subprocess.run(words, capture_output=True)",
         "os.kill(number, signal.SIGTERM)",
+        "os.replace(temporary, target)",
+        "multiprocessing.get_context('spawn')",
     ],
 )
 def test_the_check_lets_pass(text: str) -> None:
     assert unportable(text) == []
+
+
+def test_microsofts_own_compiler_gets_one_sentence(tmp_path: Path) -> None:
+    """The configuration is told that the compiler is MSVC, as CMake would find it to be on Windows."""
+    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    engine = ROOT / "neuralcpm_bridge" / "engine"
+    if cmake is None or not engine.is_dir():
+        pytest.skip("needs cmake and the engine's sources")
+    facts = ("ID_RUN=1", "ID=MSVC", "VERSION=19.40", "FORCED=1", "WORKS=1")
+    done = subprocess.run(
+        [cmake, "-S", engine, "-B", tmp_path, *(f"-DCMAKE_CXX_COMPILER_{fact}" for fact in facts)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 1
+    said = " ".join(done.stderr.split())
+    assert said.count("CMake Error") == 1
+    assert "pass -T ClangCL, or use MinGW." in said
 
 
 VERBS = """

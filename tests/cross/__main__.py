@@ -3,7 +3,7 @@
     python -m tests.cross [TARGET...]
 
 Every target's library is built with its compiler; abi_test.c and flips.c run on it where something runs them, and
-every ΔH is compared with the native build's baseline kernels and, for convolutional networks, with float64. What is
+every ΔH is compared with the native build's baseline kernels, those of networks with float64 too. What is
 missing is said in one sentence. Exits 1 if a target that could be tried fails.
 """
 
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tests.engine.test_c_abi import ARGUMENTS, arguments
 
-from .compare import Flips, against, compared, float64_deltas, read
+from .compare import Run, against, compared, float64_deltas, read
 from .models import MODELS, write
 
 ROOT = Path(__file__).parents[2]
@@ -130,24 +130,25 @@ def ran(target: Target, program: Path, words: list[str], isa: str) -> str:
     return done.stdout
 
 
-def walked(target: Target, folder: Path, isa: str) -> dict[str, Flips]:
+def run(target: Target, folder: Path, isa: str) -> Run:
     """abi_test and the flips of every model."""
-    ran(target, folder / "abi_test.exe", list(ARGUMENTS), isa)
-    return {
+    numbers = ran(target, folder / "abi_test.exe", list(ARGUMENTS), isa).split()
+    walks = {
         name: read(ran(target, folder / "flips.exe", [name, str(count), str(SEED)], isa), isa)
         for name, (count, _) in MODELS.items()
     }
+    return Run(np.array(numbers, dtype=float), walks)
 
 
-def tried(target: Target, expected: dict[str, Flips], float64: dict[str, NDArray[np.float64]]) -> str:
+def tried(target: Target, expected: Run, float64: dict[str, NDArray[np.float64]]) -> str:
     """Build, run and compare; one line about it."""
     folder = built(target)
     if target.runner is None:
         return "compiled and linked, not run"
     lines = []
     for isa in target.isas:
-        flips = walked(target, folder, isa)
-        lines.append(f"{isa}: {compared(flips, expected)}; {against(flips, float64)}")
+        found = run(target, folder, isa)
+        lines.append(f"{isa}: {compared(found, expected)}; {against(found, float64)}")
     return "\n    ".join(lines)
 
 
@@ -158,7 +159,7 @@ def main() -> int:
     (BUILD / "models").mkdir(parents=True, exist_ok=True)
     write(BUILD / "models" / FOLDER)
     arguments(BUILD / "models")
-    expected = walked(TARGETS[0], built(TARGETS[0]), "baseline")
+    expected = run(TARGETS[0], built(TARGETS[0]), "baseline")
     float64 = float64_deltas(expected, BUILD / "models" / FOLDER)
     failed = False
     for target in TARGETS:

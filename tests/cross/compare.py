@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from neuralcpm_bridge._engine import Model, reference_energy
+from neuralcpm_bridge.artifact import NeuralSpec
+from neuralcpm_bridge.lattice import Lattice
+from neuralcpm_bridge.state import CellState
+from tests.cell_graph import reference as by_definition
 
 from .models import MODELS
 
 EXACT_FLIPS = 60
-"""Flips of each convolutional network that are compared with float64: whole energies."""
+"""Flips of each network that are compared with float64: whole energies."""
 
 ROUNDING = 5e-5
 """How far two float32 computations of one network may part, beside the largest |ΔN| of the walk."""
@@ -32,6 +35,14 @@ class Flips:
     energy: NDArray[np.float64]
 
 
+@dataclass(frozen=True)
+class Run:
+    """What the C programs printed on one machine: the energies and ΔH of abi_test.c, the flips of every model."""
+
+    numbers: NDArray[np.float64]
+    walks: dict[str, Flips]
+
+
 def read(text: str, isa: str) -> Flips:
     first, ids, types, *rows, last = text.splitlines()
     assert first == isa, f"{first} ran in place of {isa}"
@@ -45,11 +56,12 @@ def read(text: str, isa: str) -> Flips:
     )
 
 
-def compared(found: dict[str, Flips], expected: dict[str, Flips]) -> str:
+def compared(found: Run, expected: Run) -> str:
     """In one phrase, or an AssertionError: same flips, ΔS equal, ΔN equal to float32 rounding."""
+    np.testing.assert_allclose(found.numbers, expected.numbers, rtol=ROUNDING, err_msg="abi_test.c")
     flips, worst_s, worst_n = 0, 0.0, 0.0
-    for name, ours in found.items():
-        theirs = expected[name]
+    for name, ours in found.walks.items():
+        theirs = expected.walks[name]
         assert (ours.flips == theirs.flips).all(), f"{name}: another walk"
         assert np.isfinite(ours.deltas).all(), f"{name}: ΔH is no number"
         scale = np.maximum(np.abs(theirs.deltas).max(axis=0), 1.0)
@@ -60,38 +72,44 @@ def compared(found: dict[str, Flips], expected: dict[str, Flips]) -> str:
     return f"{flips} flips, ΔS within {worst_s:.1e}, ΔN within {worst_n:.1e} of the native baseline's largest"
 
 
-def float64_deltas(walks: dict[str, Flips], models: Path) -> dict[str, NDArray[np.float64]]:
-    """ΔN of the first flips of every convolutional network as differences of whole energies in float64."""
-    return {name: _exact(Model.load(str(models / f"{name}.onnx")), walks[name]) for name in _convolutional()}
+def float64_deltas(run: Run, models: Path) -> dict[str, NDArray[np.float64]]:
+    """ΔN of the first flips of every network as differences of whole energies in float64."""
+    networks = [name for name, (_, description) in MODELS.items() if "neural" in description]
+    return {name: _exact(Model.load(str(models / f"{name}.onnx")), run.walks[name]) for name in networks}
 
 
 def _exact(model: Model, walk: Flips) -> NDArray[np.float64]:
-    side = math.isqrt(walk.ids.size)
-    ids, deltas = walk.ids.reshape(side, side).copy(), []
-    energy = reference_energy(model, ids, walk.types)
+    dimension = len(model.boundary)
+    side = round(walk.ids.size ** (1 / dimension))
+    lattice = Lattice.of([side] * dimension, model.geometry, model.boundary)
+    state, deltas = CellState(walk.ids.reshape(lattice.shape), walk.types, lattice), []
+    energy = _neural_energy(model, state)
     for number, (site, new_id) in enumerate(walk.flips[:EXACT_FLIPS], start=1):
-        flipped = ids.copy()
-        flipped.flat[site] = new_id
-        after = reference_energy(model, flipped, walk.types)
+        ids = state.ids.copy()
+        ids.flat[site] = new_id
+        flipped = replace(state, ids=ids)
+        after = _neural_energy(model, flipped)
         deltas.append(after - energy)
         if number % 3 == 0:  # flips.c makes every third
-            ids, energy = flipped, after
+            state, energy = flipped, after
     return np.array(deltas)
 
 
-def against(found: dict[str, Flips], float64: dict[str, NDArray[np.float64]]) -> str:
+def _neural_energy(model: Model, state: CellState) -> float:
+    """w_NN·H_NN by plain loops: the engine's own for convolutions, the definition in numpy for cell graphs."""
+    spec = NeuralSpec(**json.loads(model.metadata)["neural"])
+    if spec.kind != "cell_graph":
+        return reference_energy(model, state.ids, state.types)
+    weights = {name.removeprefix("neural."): array.astype(float) for name, array in model.weights.items()}
+    return float(weights["weight"] * np.mean(by_definition(state, spec, weights)))
+
+
+def against(found: Run, float64: dict[str, NDArray[np.float64]]) -> str:
     """ΔN beside float64, in one phrase, or an AssertionError."""
     count, worst = 0, 0.0
     for name, exact in float64.items():
-        ours = found[name].deltas[: len(exact), 1]
+        ours = found.walks[name].deltas[: len(exact), 1]
         error = np.abs(ours - exact).max() / max(np.abs(exact).max(), 1.0)
         assert error <= ROUNDING, f"{name}: ΔN differs from float64 by {error:.1e} of the largest"
         count, worst = count + len(exact), max(worst, error)
     return f"{count} of them within {worst:.1e} of float64"
-
-
-def _convolutional() -> list[str]:
-    def kind(description: dict[str, Any]) -> str:
-        return str((description.get("neural") or {}).get("kind"))
-
-    return [name for name, (_, description) in MODELS.items() if kind(description) in ("nh", "local_nh")]

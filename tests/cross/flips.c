@@ -4,7 +4,8 @@
  *
  * The state is a grid of square (cubic) cells of alternating types with a border of medium. After the instruction set,
  * the ids and the types every flip is printed as "site id ΔS ΔN"; every third one is made. Exits 0 if the energy
- * followed the sum of the ΔH and equals, bit for bit, that of a state made anew from the pixels.
+ * followed the sum of the ΔH and equals, bit for bit, that of a state made anew from the pixels, and does so again
+ * after Monte Carlo steps.
  */
 #include <math.h>
 #include <stdio.h>
@@ -60,13 +61,24 @@ static void print_numbers(const int32_t* numbers, int64_t count) {
   printf("\n");
 }
 
+/* The energy kept by `state` is, bit for bit, that of a state made anew from `ids`. */
+static void check_against_rebuild(const ncpm_model* model, const ncpm_lattice* lattice, ncpm_state* state,
+                                  int32_t cells) {
+  double kept_s, kept_n, symbolic, neural;
+  ncpm_state* fresh = ncpm_create(model, lattice, ids, cells, types, NULL);
+  CHECK(fresh != NULL && ncpm_energy(fresh, &symbolic, &neural) == NCPM_OK);
+  CHECK(ncpm_energy(state, &kept_s, &kept_n) == NCPM_OK);
+  CHECK(kept_s == symbolic && kept_n == neural);
+  CHECK(ncpm_free_state(fresh) == NCPM_OK);
+}
+
 int main(int argc, char** argv) {
   ncpm_lattice lattice = {2, {SIDE, SIDE, 0}, {-1, -1, -1}, NCPM_AXES};
   double symbolic, neural, start_s, start_n, delta_s, delta_n, sum_s = 0, sum_n = 0, scale = 0;
   int32_t geometry, type_count, cells;
   char path[200];
   ncpm_model* model;
-  ncpm_state *state, *fresh;
+  ncpm_state* state;
 
   CHECK(argc == 4);
   random_state = strtoull(argv[3], NULL, 10);
@@ -105,9 +117,11 @@ int main(int argc, char** argv) {
   CHECK(ncpm_energy(state, &symbolic, &neural) == NCPM_OK);
   CHECK(fabs(symbolic - start_s - sum_s) <= 1e-9 * (1 + fabs(symbolic)));
   CHECK(fabs(neural - start_n - sum_n) <= 1e-5 * (1 + fabs(neural) + scale));
-  fresh = ncpm_create(model, &lattice, ids, cells, types, NULL);
-  CHECK(fresh != NULL && ncpm_energy(fresh, &start_s, &start_n) == NCPM_OK);
-  CHECK(start_s == symbolic && start_n == neural);
+  check_against_rebuild(model, &lattice, state, cells);
   printf("%.17g %.17g\n", symbolic, neural);
+  CHECK(ncpm_sweep(state, 1, 2.0, 5, 0, NCPM_BOUNDARY_ONLY, NULL) == NCPM_OK);
+  CHECK(ncpm_sweep(state, 1, 2.0, 6, 1, 0, NULL) == NCPM_OK);
+  CHECK(ncpm_get_ids(state, ids) == NCPM_OK);
+  check_against_rebuild(model, &lattice, state, cells);
   return 0;
 }

@@ -14,6 +14,8 @@ LOCAL16 = LOCAL8 | {"widths": [16], "padding": "circular", "project": 16}
 PAPER = LOCAL8 | {"kind": "nh", "widths": [8, 16, 32, 32], "pools": [3, 2, 1, 1], "project": 32, "mlp": [32, 32]}
 GRAPH2 = GRAPH | {"rounds": 2, "properties": []}
 
+ANALYTIC = ("contact", "volume", "surface", "length", "volume_function")
+
 MODELS: dict[str, tuple[int, dict[str, Any]]] = {
     "local8": (3000, {"neural": LOCAL8}),
     "local16": (2000, {"neural": LOCAL16}),
@@ -21,9 +23,11 @@ MODELS: dict[str, tuple[int, dict[str, Any]]] = {
     "graph": (3000, {"neural": GRAPH2}),
     "graph_hexagonal": (2000, {"neural": GRAPH2, "geometry": "hexagonal"}),
     "graph_cubic": (1500, {"neural": GRAPH2, "geometry": "cubic"}),
+    "square": (2000, {}),
+    "hexagonal": (2000, {"geometry": "hexagonal"}),
     "cubic": (2000, {"geometry": "cubic"}),
 }
-"""Flips to compute and the model's description; all have contacts and volumes too."""
+"""Flips to compute and the model's description; all have contacts and volumes too, those without a network every term."""
 
 
 def write(folder: Path) -> None:
@@ -32,7 +36,7 @@ def write(folder: Path) -> None:
     for name, (_, description) in MODELS.items():
         rng = np.random.default_rng(len(name))
         neural = description.get("neural")
-        weights = symbolic_weights(rng, ("contact", "volume") if neural else ("contact", "volume", "surface"))
+        weights = symbolic_weights(rng, ("contact", "volume") if neural else ANALYTIC)
         if neural:
             weights |= (graph_weights if neural["kind"] == "cell_graph" else network_weights)(rng, neural)
         (folder / f"{name}.onnx").write_bytes(artifact_bytes(weights, metadata(weights, **description)))
