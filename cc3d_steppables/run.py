@@ -131,6 +131,8 @@ def failure(code: int, lines: list[str], python: str, log: Path) -> str:
             return f"{found.group(1)} (log: {log})"
         if re.match(r"ModuleNotFoundError: No module named '(cc3d_steppables|neuralcpm_bridge)", line):
             return f"{python} does not have this package: run neuralcpm cc3d setup --python {python}."
+    if code == 0 and not any(line.strip() for line in lines):
+        return f"{python} ended without a word and ran nothing: set {INTERPRETER} to the Python that imports cc3d."
     said = " / ".join(line for line in lines[-SHOWN_LINES:] if line.strip())
     ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
     return f"CompuCell3D {ended} ({said[-300:]}): see {log}."

@@ -203,7 +203,8 @@ def open_chains(artifact: Artifact, states: Sequence[CellState], dynamics: Dynam
 
 def evenly_spaced(mcs: int, count: int) -> list[int]:
     """Start, end and times between them: `count` steps, fewer where there are not as many."""
-    return sorted({round(mcs * k / max(count, 1)) for k in range(max(count, 1) + 1)})
+    count = max(min(count, mcs), 1)
+    return sorted({round(mcs * k / count) for k in range(count + 1)})
 
 
 def run(chains: Chains, mcs: int, snapshots: int, frames: int = 1) -> Iterator[tuple[int, list[CellState] | None]]:

@@ -36,9 +36,7 @@ def initial_state(
     over the range that cells of each type had in training.
     """
     meta = artifact.metadata
-    dimension = meta.geometry.dimension
-    shape = lattice or meta.fixed_lattice or meta.lattice.shape or (SIDES[dimension],) * dimension
-    place = Lattice.of(shape, meta.geometry, meta.boundary)
+    place = layout_lattice(artifact, lattice)
     count = cells if cells is not None else (meta.fixed_cells or meta.cells or 51) - 1
     if count < 1 or len(meta.types) < 2:
         raise UserError(f"{count} cells of {len(meta.types) - 1} types were asked for: at least one of each is needed.")
@@ -49,6 +47,14 @@ def initial_state(
     random.shuffle(of_cells)
     types = np.concatenate([np.zeros(1, dtype=np.int32), of_cells])
     return artifact.place(CellState(ids, types, place, dealt_properties(artifact, types, random)))
+
+
+def layout_lattice(artifact: Artifact, shape: Sequence[int] | None = None) -> Lattice:
+    """Of this shape, else as large as the model wants it or its training data had it."""
+    meta = artifact.metadata
+    dimension = meta.geometry.dimension
+    shape = shape or meta.fixed_lattice or meta.lattice.shape or (SIDES[dimension],) * dimension
+    return Lattice.of(shape, meta.geometry, meta.boundary)
 
 
 def dealt_properties(

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from neuralcpm_bridge.app.cli import progress as cli_progress
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.snapshots import load_snapshots
 
@@ -120,6 +121,35 @@ def test_copies_may_come_from_any_order(models: dict[str, Path], cli, refused, t
 def test_lattices_that_are_not_understood(size: str, models: dict[str, Path], refused, tmp_path: Path) -> None:
     how = ("--init", "blob", "--lattice", size, "-o", tmp_path)
     assert "was not understood" in refused("simulate", models["mnist-cellsort"], *how)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--lattice", "100000x100000"),
+        ("--replicates", 100_000_000),
+        ("--mcs", 10**20),
+        ("--seed", 2**64),
+        ("--threads", 10**6),
+    ],
+)
+def test_what_no_machine_holds_or_finishes(
+    option: str, value: object, models: dict[str, Path], refused, tmp_path: Path
+) -> None:
+    start = ("simulate", models["graph1-closure"], "--init", "blob", "-o", tmp_path / "run")
+    said = refused(*start, option, value)
+    assert any(word in said for word in ("GB of memory", "attempts in all", "less than or equal"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_log_hears_that_it_goes_on(
+    models: dict[str, Path], cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where standard error is no terminal, lines take the place of the bar."""
+    monkeypatch.setattr(cli_progress, "SILENT_SECONDS", 0.0)
+    code, _, err = cli("simulate", models["graph1-closure"], *HOW, "-o", tmp_path / "run")
+    assert code == 0
+    assert "simulate 1 of 8 after" in err
 
 
 def test_an_interrupted_run_keeps_what_it_has(

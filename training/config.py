@@ -26,7 +26,7 @@ Positive = Annotated[float, Field(gt=0)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DataSection(_Section):
@@ -80,7 +80,7 @@ class SamplerSection(_Section):
     kind: Literal["exact", "parallel"] = "exact"
     temperature: Positive = 1.0
     flips: Annotated[int, Field(ge=1)] = 50
-    threads: Annotated[int, Field(ge=1)] = 1
+    threads: Annotated[int, Field(ge=1, le=1024)] = 1
     balanced: bool = False
     staged: bool = False
     trades: Annotated[int, Field(ge=0)] = 0
@@ -106,7 +106,7 @@ class OptimizerSection(_Section):
 
 
 class RunSection(_Section):
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     log_every: Annotated[int, Field(ge=1)] = 10
     checkpoint_every: Annotated[int, Field(ge=1)] = 100
     max_gap: Positive = 1e6

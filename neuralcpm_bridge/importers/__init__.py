@@ -27,6 +27,9 @@ PIF_SUFFIXES = (".piff", ".pif")
 KINDS = (IMAGE_SUFFIXES, (".vtk",), PIF_SUFFIXES, morpheus.XML_SUFFIXES)
 """What is looked for in a folder, first kind first: a folder of images may hold the model that made them."""
 
+MOST_LOST = 0.25
+"""Share of cells that may vanish in a resampling: specks of a segmentation, not the tissue."""
+
 MASKS = "_cp_masks"
 """How Cellpose ends the names of its masks, which it writes beside the micrographs."""
 
@@ -72,6 +75,7 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
     usable = _of_one_size(usable, problems)
     if not usable:
         return Imported(None, problems, [])
+    _check_resampling(usable, options.scale)
     if len({entry.lattice.boundary for entry in usable}) > 1:
         raise UserError("The files have different boundaries: pass --boundary free or --boundary periodic.")
     found = _type_order([entry.frame for entry in usable])
@@ -234,7 +238,22 @@ def _renamed(found: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
         raise UserError(
             f"{len(names)} names were given for {len(found)} types ({', '.join(found)}): give one name per type."
         )
+    if "" in names or len({"medium", *names}) <= len(names):
+        raise UserError(
+            f"The types are to be called {', '.join(map(repr, names))}, but each needs a name of its own, and none is "
+            "'medium': give different names."
+        )
     return names or found
+
+
+def _check_resampling(prepared: list[Prepared], scale: float) -> None:
+    """Some specks may vanish; a tissue of which a good part vanishes is another tissue."""
+    lost, cells = sum(entry.lost_to_scale for entry in prepared), sum(entry.cells for entry in prepared)
+    if lost > MOST_LOST * cells:
+        raise UserError(
+            f"{lost} of {cells} cells are too small to survive the resampling with --scale {scale:g}: use a larger "
+            "--scale, so that small cells keep several pixels."
+        )
 
 
 def _notes(prepared: list[Prepared]) -> list[str]:

@@ -48,6 +48,8 @@ class Prepared:
 
     frame: Frame
     lattice: Lattice
+    cells: int = 0
+    """Before the resampling."""
     torn: int = 0
     lost_to_border: int = 0
     lost_to_scale: int = 0
@@ -100,7 +102,8 @@ def prepare(frame: Frame, how: Preparation) -> Prepared:
     smallest = min(sizes.sizes) if sizes else 1.0
     factors = [how.scale * size / smallest for size in sizes.sizes] if sizes else [how.scale] * labels.ndim
     resampled = labels if set(factors) == {1} else _resampled(labels, factors)
-    prepared.lost_to_scale = _cells(labels) - _cells(resampled)
+    prepared.cells = _cells(labels)
+    prepared.lost_to_scale = prepared.cells - _cells(resampled)
     if sizes is not None:
         prepared.resampled = _said(sizes, labels.shape, smallest / how.scale, resampled.shape)
     elif labels.ndim == 3 and not frame.simulated and frame.voxel is None and how.voxel is None:

@@ -87,5 +87,6 @@ def test_sentences_about_a_failed_run() -> None:
     assert failure(1, ours, "python", log) == "NeuralHamiltonian stopped at MCS 3: why. (log: run.log)"
     missing = ["ModuleNotFoundError: No module named 'cc3d_steppables'"]
     assert "neuralcpm cc3d setup --python python" in failure(1, missing, "python", log)
+    assert INTERPRETER in failure(0, [""], "/bin/true", log)
     assert "signal 11" in failure(-11, ["last words"], "python", log)
     assert "exit code 1 (last words)" in failure(1, ["last words"], "python", log)

@@ -27,7 +27,7 @@ MODELS: dict[str, tuple[int, dict[str, Any]]] = {
     "hexagonal": (2000, {"geometry": "hexagonal"}),
     "cubic": (2000, {"geometry": "cubic"}),
 }
-"""Flips to compute and the model's description; all have contacts and volumes too, those without a network every term."""
+"""Flips to compute and the model's description; all have contacts and volumes too, without a network more."""
 
 
 def write(folder: Path) -> None:

@@ -181,6 +181,21 @@ def test_cells_lost_in_resampling_are_said(load, tmp_path: Path) -> None:
     assert "1 cells were too small to survive the resampling." in said
 
 
+def test_a_tissue_lost_in_resampling_is_refused(refused, tmp_path: Path) -> None:
+    image = np.kron(labels(), np.ones((4, 4), dtype=int))
+    image[1, 1], image[1, 5] = 9, 10
+    path = save_image(tmp_path / "a.png", image)
+    assert "2 of 5 cells" in refused("data", "import", path, "--scale", 0.25, "-o", tmp_path / "none.npz")
+    assert not (tmp_path / "none.npz").exists()
+
+
+@pytest.mark.parametrize("names", ["A,A", "A,", "medium,A"])
+def test_types_need_names_of_their_own(names: str, refused, tmp_path: Path) -> None:
+    types = EXAMPLE / "types.csv"
+    said = refused("data", "import", EXAMPLE, "--types", types, "--type-names", names, "-o", tmp_path / "none.npz")
+    assert "a name of its own" in said
+
+
 def test_the_bundled_example(load) -> None:
     found, _ = load(EXAMPLE, "--types", EXAMPLE / "types.csv", "--scale", 0.5)
     assert len(found) == 12

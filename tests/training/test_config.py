@@ -46,6 +46,8 @@ def test_overrides_change_values_also_inside_lists(tmp_path: Path) -> None:
         ("model.order=0", "model.order"),
         ("nonsense", "section.key=value"),
         ("optimizer.lr.x=1", "optimizer"),
+        ("sampler.temperature=inf", "finite"),
+        ("sampler.threads=100000", "1024"),
     ],
 )
 def test_mistakes_are_one_sentence(tmp_path: Path, override: str, sentence: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .machine import usable_cores
+from .options import LARGEST_SEED
 
 if TYPE_CHECKING:
     from ..demo import Outcome
@@ -30,7 +31,7 @@ def demo(
     quick: Annotated[
         bool, typer.Option("--quick", help="No training (and no torch): the bundled models, in under a minute.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of every random number.")] = 0,
 ) -> None:
     """Show everything on elongated cells: data, training, simulation, measures, both hosts, one report.
 

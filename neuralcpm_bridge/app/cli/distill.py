@@ -10,8 +10,8 @@ import typer
 
 from neuralcpm_bridge.errors import UserError, needs_torch
 
-from .machine import usable_cores
-from .options import Json, Model
+from .machine import check_size, usable_cores
+from .options import LARGEST_SEED, Json, Model
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def distill(
         int, typer.Option(min=0, help="Runs of the model and of the distilled one to compare; 0: none.")
     ] = 24,
     mcs: Annotated[int, typer.Option(min=1, help="Monte Carlo steps of these runs.")] = 600,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the runs and copies.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the runs and copies.")] = 0,
     simple: Annotated[bool, typer.Option("--simple", help="Contacts and parabolic volumes only.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -55,6 +55,7 @@ def distill(
             "knows cells by their types alone: run the model itself, by Morpheus' plugin or CompuCell3D's steppable."
         )
     snapshots = load_snapshots(data, artifact)
+    check_size(snapshots.lattice, mcs, max(replicates, 1))
     lengths = tuple(sorted({*(run for run in RUNS if run < steps), *([steps] if steps else [])}))
     with progress("ΔH of pixel copies", unit="states") as bar:
         samples = sample_flips(artifact, snapshots, flips, seed, lengths, bar)

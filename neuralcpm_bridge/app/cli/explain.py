@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Json, Model
+from .options import LARGEST_SEED, Json, Model
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def explain(
             show_default=False,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of what is drawn.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Say what a cell graph learned: energies of cells and contacts, and how they follow volume, shape, neighbours."""

@@ -10,7 +10,7 @@ import typer
 
 from neuralcpm_bridge.errors import needs_torch
 
-from .options import Json, Model
+from .options import LARGEST_SEED, Json, Model
 
 if TYPE_CHECKING:
     from neuralcpm_bridge.artifact import Artifact, Metadata, NeuralEntry
@@ -73,7 +73,7 @@ def verify(
     model: Model,
     states: Annotated[Path | None, typer.Option(help="Data set to verify on; else the model's own examples.")] = None,
     flips: Annotated[int, typer.Option(min=1, help="Random flips to compare.")] = 200,
-    seed: Annotated[int, typer.Option(help="Seed of the random flips.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the random flips.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Compare every back end with float64 torch on random flips; exit code 1 if one disagrees."""

@@ -10,7 +10,7 @@ import typer
 
 from neuralcpm_bridge.errors import UserError
 
-from .options import Model
+from .options import LARGEST_SEED, MOST_THREADS, Model
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def new(
     state: Annotated[str, typer.Option(metavar="FILE.npz[:k]", help="State to start from.", show_default=False)],
     mcs: Annotated[int, typer.Option(min=1, help="Monte Carlo steps to run.")] = 1000,
     snapshots: Annotated[int, typer.Option(min=1, help="States to save after the initial one.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Random seed.")] = 0,
     stepper: Annotated[Stepper, typer.Option(help="How Morpheus picks copies.")] = Stepper.edgelist,
     temperature: Annotated[
         float | None, typer.Option(min=1e-9, help="Temperature.", show_default="of training")
@@ -136,7 +136,7 @@ def run(
     symbol: Annotated[
         list[str] | None, typer.Option("--set", metavar="name=value", help="Override a global symbol; may be repeated.")
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads; more help large fields only.")] = 1,
+    threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads; more help large fields only.")] = 1,
 ) -> None:
     """Run a Morpheus model; its snapshots become a data set and a picture."""
     from morpheus_xml.run import run_model

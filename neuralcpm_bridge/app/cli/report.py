@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from .options import LARGEST_SEED
+
 
 def report(
     runs: Annotated[
@@ -22,7 +24,7 @@ def report(
         int, typer.Option(min=0, help="Monte Carlo steps of samples of runs that kept none; 0: no samples.")
     ] = 500,
     replicates: Annotated[int, typer.Option(min=1, help="Samples to draw.")] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the samples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the samples.")] = 0,
 ) -> None:
     """Write one HTML file about trained models: data, curves, parameters, samples, measures, speed, provenance."""
     from rich.console import Console

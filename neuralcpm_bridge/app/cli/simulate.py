@@ -10,7 +10,8 @@ import typer
 
 from neuralcpm_bridge.errors import UserError
 
-from .options import Model
+from .machine import check_size, usable_cores
+from .options import LARGEST_SEED, MOST_THREADS, Model
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def simulate(
     ] = None,
     init: Annotated[Layout | None, typer.Option(help="Layout to start from instead.")] = None,
     mcs: Annotated[int, typer.Option(min=0, help="Monte Carlo steps of as many attempts as sites.")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed; replicate i draws from the stream seed + i.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Seed; replicate i draws from the stream seed + i.")
+    ] = 0,
     temperature: Annotated[
         float | None, typer.Option(min=0.0, help="Temperature.", show_default="that of training")
     ] = None,
@@ -49,7 +52,7 @@ def simulate(
     ] = 1,
     threads: Annotated[
         int | None,
-        typer.Option(min=1, help="Threads; results do not depend on it.", show_default="all cores"),
+        typer.Option(min=1, max=MOST_THREADS, help="Threads; results do not depend on it.", show_default="all cores"),
     ] = None,
     snapshots: Annotated[int, typer.Option(min=1, help="States to save after the initial one, evenly spaced.")] = 10,
     frames: Annotated[
@@ -82,14 +85,16 @@ def simulate(
     from neuralcpm_bridge import __version__
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.embedded import Dynamics, open_chains
+    from neuralcpm_bridge.initial import layout_lattice
     from neuralcpm_bridge.recording import Recording
-
-    from .machine import usable_cores
 
     artifact = load_artifact(model)
     meta = artifact.metadata
     shape = None if lattice is None else _shape(lattice, meta.geometry.dimension)
+    if init is not None:
+        check_size(layout_lattice(artifact, shape), mcs, replicates, min(snapshots, mcs) + 1)
     starts = _starts(artifact, state, init, seed, replicates, cells, shape)
+    check_size(starts[0].lattice, mcs, replicates, min(snapshots, mcs) + 1)
     dynamics = Dynamics(
         temperature=meta.temperature if temperature is None else temperature,
         seed=seed,

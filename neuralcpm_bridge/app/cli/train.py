@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,9 +12,9 @@ import typer
 
 from neuralcpm_bridge.errors import UserError, needs_torch
 
-from .machine import usable_cores
-from .options import Json, Model
-from .progress import progress
+from .machine import check_size, usable_cores
+from .options import LARGEST_SEED, MOST_THREADS, Json, Model
+from .progress import SILENT_SECONDS, duration, progress
 
 
 class Scale(str, Enum):
@@ -33,8 +34,8 @@ class Geometry(str, Enum):
 
 
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.", show_default=False)]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of every random number.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="Threads.", show_default="all cores")]
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of every random number.")]
+Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads.", show_default="all cores")]
 Samples = Annotated[int | None, typer.Option(min=1, help="States to draw.", show_default="as the recipe says")]
 Mcs = Annotated[int | None, typer.Option(min=1, help="Monte Carlo steps per state.", show_default="as the recipe says")]
 
@@ -55,7 +56,9 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Change one entry, e.g. optimizer.lr=0.01."),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed in place of the configuration's.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed in place of the configuration's.")
+    ] = None,
     example: Annotated[bool, typer.Option("--example", help="Print a commented configuration and stop.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -151,6 +154,7 @@ def evaluate(
 
     artifact = load_artifact(model)
     snapshots = load_snapshots(data, artifact)
+    check_size(snapshots.lattice, mcs, replicates)
     drawn = sample_from_mixed(artifact, snapshots, replicates, mcs, seed=seed, threads=threads or usable_cores())
     if samples is not None:
         drawn.save(samples)
@@ -262,9 +266,21 @@ def _generate(
     from training.datasets import RECIPES, generate
 
     recipe = RECIPES[name].on(lattice.value)
-    with needs_torch(f"data {name}"), progress(total=samples or recipe.samples, unit="states", keep=True) as bar:
+    wanted, began = samples or recipe.samples, time.monotonic()
+    check_size(recipe.lattice, mcs or recipe.mcs, wanted)
+    with needs_torch(f"data {name}"), progress(total=wanted, unit="states", keep=True) as bar:
+        told = False
+
+        def show(done: int, total: int) -> None:
+            nonlocal told
+            bar(done, total)
+            expected = (time.monotonic() - began) * (total - done) / done
+            if not told and expected > SILENT_SECONDS:
+                bar.say(f"{total} states will take about {duration(expected)}; --samples asks for fewer.")
+            told = True
+
         snapshots = generate(
-            recipe, samples=samples, mcs=mcs, seed=seed, threads=threads or usable_cores(), progress=bar
+            recipe, samples=samples, mcs=mcs, seed=seed, threads=threads or usable_cores(), progress=show
         )
     snapshots.save(output)
     print(f"Wrote {output}: {len(snapshots)} states of {size_text(snapshots.lattice.shape)} sites.")
