@@ -83,7 +83,7 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: dict[str, P
     monkeypatch.chdir(tmp_path)
     layout = ("simulate", "model.onnx", "--init", "blob", "--mcs", "1", "--frames", "0", "-o", "start")
     assert run(list(layout)) == 0
-    for name in ("data.npz", "states.npz", "tissue.npz"):
+    for name in ("data.npz", "states.npz", "tissue.npz", "movie.npz"):
         shutil.copy("start/snapshots.npz", name)
     own_cc3d_project(tmp_path / "MyProject")
     (tmp_path / "mine.xml").write_text(USER_MODEL.replace("red", "ct1").replace("blue", "ct2"), encoding="utf-8")

@@ -16,12 +16,22 @@ import numpy as np
 from ..errors import UserError
 from ..snapshots import Snapshots
 from . import cc3d, morpheus
-from .frames import ONE_TYPE, Frame, Problem, Stack, extent_text
+from .frames import ONE_TYPE, Frame, Interval, Problem, Stack, extent_text
 from .images import IMAGE_SUFFIXES, TIFF_SUFFIXES, tifffile, written_by
 from .label_images import grouped_by_type, one_type, read_group, read_labels, read_type_table
+from .movies import gather, parse_interval, place_in_time
 from .preparing import BORDERS, Preparation, Prepared, Window, cut_to_tissue, parse_window, prepare
 
-__all__ = ["BORDERS", "ImportOptions", "Imported", "Problem", "Window", "import_files", "parse_window"]
+__all__ = [
+    "BORDERS",
+    "ImportOptions",
+    "Imported",
+    "Problem",
+    "Window",
+    "import_files",
+    "parse_interval",
+    "parse_window",
+]
 
 PIF_SUFFIXES = (".piff", ".pif")
 KINDS = (IMAGE_SUFFIXES, (".vtk",), PIF_SUFFIXES, morpheus.XML_SUFFIXES)
@@ -49,6 +59,7 @@ class ImportOptions:
     lattice: tuple[int, ...] | None = None
     stack: Stack | None = None
     voxel: tuple[float, ...] | None = None
+    interval: Interval | None = None
 
 
 @dataclass
@@ -69,6 +80,9 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
         tifffile()  # a missing package is no problem of each file
     problems: list[Problem] = []
     frames = _typed_alike(list(_read_all(files, options, problems)), problems)
+    if options.interval is not None:
+        first = next(iter(options.type_marks.values()), "")
+        place_in_time(frames, [path for path in files if first in path.stem], options.interval)
     usable = _on_one_lattice(list(_prepare_all(frames, options, problems)), problems)
     if options.border == "crop" and usable:
         cut_to_tissue(usable)
@@ -79,18 +93,21 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
     if len({entry.lattice.boundary for entry in usable}) > 1:
         raise UserError("The files have different boundaries: pass --boundary free or --boundary periodic.")
     found = _type_order([entry.frame for entry in usable])
+    movies = gather(usable)
+    states = [entry.state(("medium", *found), every) for entry, every in zip(usable, movies.labels, strict=True)]
     snapshots = Snapshots.from_states(
-        [entry.state(("medium", *found)) for entry in usable],
+        states,
         type_names=("medium", *_renamed(found, options.type_names)),
         provenance={
             "source": "import",
             "files": list(dict.fromkeys(entry.frame.file.name for entry in usable)),
             "scale": options.scale,
             "border": options.border,
+            **({"time_unit": movies.unit} if movies.unit else {}),
         },
-        arrays={"source": np.array([entry.frame.name for entry in usable], dtype=np.str_)},
+        arrays={"source": np.array([entry.frame.name for entry in usable], dtype=np.str_), **movies.arrays},
     )
-    return Imported(snapshots, problems, _notes(usable))
+    return Imported(snapshots, problems, _notes(usable) + movies.notes)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------

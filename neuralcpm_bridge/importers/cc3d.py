@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..conventions import TARGETS
 from ..errors import UserError
 from ..lattice import Boundary, GeometryName, Layout
-from .frames import Frame, check_sites, extent_text, types_on_sites
+from .frames import Frame, Moment, check_sites, extent_text, types_on_sites
 from .safe_xml import parse_xml
 
 TARGET = TARGETS["cc3d"]
@@ -74,7 +74,11 @@ def read_vtk(path: Path) -> list[Frame]:
     if missing:
         raise UserError(f"Type {missing[0]} is not among the types of the .dml file: keep the two files together.")
     named = {label: names[number] for label, number in found.items()}
-    return [model.frame(path, labels, named, tuple(names[number] for number in sorted(names) if number))]
+    frame = model.frame(path, labels, named, tuple(names[number] for number in sorted(names) if number))
+    step = re.search(r"(\d+)$", path.stem)
+    if step is not None:  # LatticeData holds one simulation, and names its files by their Monte Carlo step
+        frame.moment = Moment(str(path.parent), float(step[1]), "MCS")
+    return [frame]
 
 
 def read_pif(path: Path, lattice: tuple[int, ...] | None) -> list[Frame]:

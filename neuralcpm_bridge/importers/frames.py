@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,21 @@ class Voxel:
         return " × ".join(f"{size:.4g}" for size in self.sizes) + f" {self.unit}".rstrip()
 
 
+class Interval(NamedTuple):
+    """Time between frames, and its unit ("" where nobody names one)."""
+
+    size: float
+    unit: str = ""
+
+
+class Moment(NamedTuple):
+    """Where a frame belongs in time: its movie, under a name that its other frames share, and when it was taken."""
+
+    movie: str
+    time: float
+    unit: str
+
+
 @dataclass
 class Frame:
     """One snapshot as its file holds it.
@@ -50,7 +65,7 @@ class Frame:
     does not say); `type_order` is the order of the names in the file; `boundary` and `voxel` are None where the file
     does not say, `geometry` where its lattice has sites as an image has pixels; `simulated` says that the lattice comes
     from a cellular Potts model, where loose sites are no defect; `properties` maps names of further numbers of cells to
-    those of each label.
+    those of each label; `moment` is None where the file does not belong to a movie.
     """
 
     file: Path
@@ -64,6 +79,7 @@ class Frame:
     layout: Layout = "axes"
     voxel: Voxel | None = None
     properties: dict[str, dict[int, float]] = field(default_factory=dict)
+    moment: Moment | None = None
 
     @property
     def name(self) -> str:

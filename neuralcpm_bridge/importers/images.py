@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ..errors import UserError
-from .frames import ASK_STACK, MAX_SITES, Stack, Voxel, check_sites, whole_numbers
+from .frames import ASK_STACK, MAX_SITES, Interval, Stack, Voxel, check_sites, whole_numbers
 
 TIFF_SUFFIXES = (".tif", ".tiff")
 IMAGE_SUFFIXES = (*TIFF_SUFFIXES, ".png")
@@ -30,10 +30,12 @@ MICROMETRES = {"nm": 1e-3, "µm": 1.0, "μm": 1.0, "um": 1.0, "micron": 1.0, "mi
 
 @dataclass(frozen=True)
 class Images:
-    """What a file holds: `values[T, C, H, W]` or `[T, C, D, H, W]` (snapshots, channels, lattice) and its voxels."""
+    """What a file holds: `values[T, C, H, W]` or `[T, C, D, H, W]` (snapshots, channels, lattice), its voxels and the
+    time between snapshots (None where the file does not say)."""
 
     values: NDArray[np.integer]
     voxel: Voxel | None
+    interval: Interval | None = None
 
 
 def tifffile() -> Any:
@@ -59,8 +61,9 @@ def read_images(path: Path, stack: Stack | None = None, channels: int = 1) -> li
         with tifffile().TiffFile(path) as tiff:
             if not tiff.series:
                 raise UserError("The file holds no image: export it again.")
-            voxel = _voxel(tiff)
-            return [_series(path, series, stack, channels, voxel) for series in tiff.series]
+            voxel, interval = _voxel(tiff), _interval(tiff)
+            read = [_series(path, series, stack, channels, voxel) for series in tiff.series]
+            return [replace(images, interval=interval) for images in read]
 
 
 def read_planes(path: Path) -> list[NDArray[np.integer]]:
@@ -227,6 +230,23 @@ def _voxel(tiff: Any) -> Voxel | None:
     if tiff.is_imagej:
         return _imagej_voxel(tiff.imagej_metadata or {}, tiff.pages.first.tags)
     return None
+
+
+def _interval(tiff: Any) -> Interval | None:
+    """Time between frames as ImageJ or OME note it."""
+    size, unit = None, ""
+    if tiff.is_ome:
+        pixels = _ome_pixels(tiff.ome_metadata)
+        if pixels is not None:
+            size, unit = pixels.get("TimeIncrement"), pixels.get("TimeIncrementUnit", "s")
+    elif tiff.is_imagej:
+        notes = tiff.imagej_metadata or {}
+        size, unit = notes.get("finterval"), str(notes.get("tunit", "s"))
+    try:
+        found = Interval(float(size), unit)  # type: ignore[arg-type]  # None is no number either
+    except (TypeError, ValueError):
+        return None
+    return found if 0 < found.size < float("inf") else None
 
 
 def _imagej_voxel(notes: dict[str, Any], tags: Any) -> Voxel | None:

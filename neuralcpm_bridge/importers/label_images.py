@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UserError
-from ..state import CellState, is_property_name
-from .frames import ONE_TYPE, Frame, Stack, labels_of, types_on_sites
+from ..state import distinct_labels, is_property_name
+from .frames import ONE_TYPE, Frame, Interval, Moment, Stack, labels_of, types_on_sites
 from .images import read_images
 
 COLUMNS = ("label", "type", "file")
@@ -26,9 +26,12 @@ def read_labels(path: Path, second_channel: bool, stack: Stack | None = None) ->
     series = read_images(path, stack, channels=2 if second_channel else 1)
     count = sum(len(images.values) for images in series)
     frames: list[Frame] = []
-    for images in series:
-        for snapshot in images.values:
+    for number, images in enumerate(series):
+        interval = images.interval or Interval(1.0)
+        for place, snapshot in enumerate(images.values):
             frame = Frame(path, None if count == 1 else len(frames), snapshot[0], voxel=images.voxel)
+            if len(images.values) > 1:
+                frame.moment = Moment(f"{path} {number}", place * interval.size, interval.unit or "frames")
             if second_channel:
                 frame.cell_types = _numbered_types(*snapshot)
                 frame.type_order = tuple(dict.fromkeys(frame.cell_types.values()))
@@ -182,30 +185,42 @@ def read_group(files: dict[str, Path], marks: dict[str, str], stack: Stack | Non
     if len(lengths) != 1:
         raise UserError("The images of its types have different numbers of pages: save one page per snapshot in each.")
     merged = []
+    offsets = _offsets(stacks)
     for number in range(lengths.pop()):
         parts = {name: frames[number] for name, frames in stacks.items()}
         first = next(iter(parts.values()))
         if any(part.voxel != first.voxel for part in parts.values()):
             raise UserError("The images of its types have voxels of different sizes: save them from one segmentation.")
-        labels, types = _merged({name: part.labels for name, part in parts.items()})
-        merged.append(Frame(next(iter(files.values())), first.page, labels, types, tuple(marks), voxel=first.voxel))
+        labels, types = _merged({name: part.labels for name, part in parts.items()}, offsets)
+        frame = Frame(first.file, first.page, labels, types, tuple(marks), voxel=first.voxel)
+        frame.moment = first.moment
+        merged.append(frame)
     return merged
 
 
-def _merged(lattices: dict[str, NDArray[np.integer]]) -> tuple[NDArray[np.int32], dict[int, str]]:
+def _offsets(stacks: dict[str, list[Frame]]) -> dict[str, int]:
+    """What is added to the labels of every type: the same in all frames, so that cells keep their numbers."""
+    offsets, last = {}, 0
+    for name, frames in stacks.items():
+        offsets[name] = last
+        last += max((int(frame.labels.max(initial=0)) for frame in frames), default=0)
+    return offsets
+
+
+def _merged(
+    lattices: dict[str, NDArray[np.integer]], offsets: dict[str, int]
+) -> tuple[NDArray[np.int64], dict[int, str]]:
     if len({labels.shape for labels in lattices.values()}) != 1:
         raise UserError("The images of its types have different sizes: save them from one segmentation.")
-    merged = np.zeros(next(iter(lattices.values())).shape, dtype=np.int32)
+    merged = np.zeros(next(iter(lattices.values())).shape, dtype=np.int64)
     types: dict[int, str] = {}
     for name, labels in lattices.items():
-        ids = CellState.from_labels(labels).ids
-        both = (merged > 0) & (ids > 0)
+        both = (merged > 0) & (labels > 0)
         if both.any():
             site = tuple(int(place) for place in np.argwhere(both)[0])
             raise UserError(f"Site {site} has a cell in two of its images, but a site has one cell: correct the masks.")
-        last = len(types)
-        merged += np.where(ids > 0, ids + last, 0)
-        types |= dict.fromkeys(range(last + 1, last + 1 + int(ids.max(initial=0))), name)
+        merged += np.where(labels > 0, labels.astype(np.int64) + offsets[name], 0)
+        types |= {int(label) + offsets[name]: name for label in distinct_labels(labels)}
     return merged, types
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..conventions import TARGETS
 from ..errors import UserError
 from ..lattice import GEOMETRIES, Boundary, GeometryName
-from .frames import ASK_STACK, Frame, Stack, check_sites, types_on_sites
+from .frames import ASK_STACK, Frame, Moment, Stack, check_sites, types_on_sites
 from .images import ome_depth, read_planes
 from .safe_xml import parse_xml
 
@@ -72,7 +72,8 @@ def read_tiff(path: Path, stack: Stack | None = None) -> list[Frame]:
             name: np.stack(pages[first :: len(channels)]) if deep else pages[first]
             for first, name in enumerate(channels)
         }
-        frame = Frame(path, number // len(channels) // depth, page["id"], simulated=True)
+        place = number // len(channels) // depth
+        frame = Frame(path, place, page["id"], simulated=True, moment=Moment(str(path), place, "frames"))
         if model is not None:
             frame.boundary, frame.geometry = model.boundary, model.geometry
         if "type" in page:

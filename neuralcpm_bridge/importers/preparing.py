@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..errors import UserError
 from ..lattice import Lattice, size_text, to_skewed
 from ..metrics import fragments
-from ..state import CellState, distinct_labels
+from ..state import NO_CELL, CellState, distinct_labels
 from .frames import Frame, Voxel, check_sites, extent_text
 
 CROP_MARGIN = 5
@@ -60,8 +60,9 @@ class Prepared:
         self.frame.labels = _cut(self.frame.labels, window)
         self.lattice = Lattice.of(self.frame.labels.shape, self.lattice.geometry, self.lattice.boundary)
 
-    def state(self, types: tuple[str, ...]) -> CellState:
-        """The state, its cells numbered 1, 2, …; `types` are all names, the medium first."""
+    def state(self, types: tuple[str, ...], movie: NDArray[np.integer] | None = None) -> CellState:
+        """The state, its cells numbered 1, 2, … in the order of their labels, or of all labels of a `movie`; `types`
+        are all names, the medium first."""
         numbers = {label: types.index(name) for label, name in (self.frame.cell_types or {}).items()}
         state = CellState.from_labels(self.frame.labels, numbers, self.lattice)
         labels = distinct_labels(self.frame.labels).tolist()
@@ -69,7 +70,8 @@ class Prepared:
             name: np.array([0.0, *(values[label] for label in labels)])
             for name, values in self.frame.properties.items()
         }
-        return replace(state, properties=columns)
+        state = replace(state, properties=columns)
+        return state if movie is None else _numbered_by(movie, state, labels)
 
 
 def parse_window(text: str) -> Window:
@@ -115,9 +117,23 @@ def prepare(frame: Frame, how: Preparation) -> Prepared:
     return prepared
 
 
+def _numbered_by(every: NDArray[np.integer], state: CellState, own: Sequence[int]) -> CellState:
+    """A state whose cells were numbered by their own labels, numbered by those of a whole movie."""
+    numbers = np.r_[0, 1 + np.searchsorted(every, own)].astype(np.int32)
+    types = np.full(every.size + 1, NO_CELL, dtype=np.int32)
+    types[numbers] = state.types
+    columns = {name: np.zeros(types.size) for name in state.properties}
+    for name, values in state.properties.items():
+        columns[name][numbers] = values
+    return CellState(numbers[state.ids], types, state.lattice, columns)
+
+
 def cut_to_tissue(prepared: Sequence[Prepared]) -> None:
-    """Cut all frames to one size: that of the largest tissue with a margin, or of the smallest frame."""
-    boxes = [_box(entry.frame.labels) for entry in prepared]
+    """Cut all frames to one size: that of the largest tissue with a margin, or of the smallest frame.
+
+    Frames of one movie are cut alike, around all places that its tissue takes.
+    """
+    boxes = _boxes_of_movies(prepared)
     size = []
     for axis in range(len(boxes[0][0])):
         tissue = max(high[axis] - low[axis] + 1 for low, high in boxes)
@@ -128,6 +144,18 @@ def cut_to_tissue(prepared: Sequence[Prepared]) -> None:
             for first, last, length, whole in zip(low, high, size, entry.lattice.shape, strict=True)
         )
         entry.cut(Window(tuple(size), corner))
+
+
+def _boxes_of_movies(prepared: Sequence[Prepared]) -> list[tuple[list[int], list[int]]]:
+    """Of every frame the box of its tissue, or of all tissue of its movie."""
+    names = [entry.frame.moment.movie if entry.frame.moment else number for number, entry in enumerate(prepared)]
+    boxes: dict[object, tuple[list[int], list[int]]] = {}
+    for name, entry in zip(names, prepared, strict=True):
+        low, high = _box(entry.frame.labels)
+        if name in boxes:
+            low, high = list(map(min, low, boxes[name][0])), list(map(max, high, boxes[name][1]))
+        boxes[name] = low, high
+    return [boxes[name] for name in names]
 
 
 def _torn_cells(frame: Frame, lattice: Lattice) -> int:

@@ -64,6 +64,9 @@ def test_vtk_with_the_files_beside_it(load, tmp_path: Path) -> None:
     assert found.boundary == ("periodic", "periodic")
     assert found.types.tolist() == [[0, 2, 1, 2]] * 2
     assert found.arrays["source"].tolist() == ["Step_9.vtk", "Step_10.vtk"]
+    assert found.arrays["time"].tolist() == [9, 10]
+    assert found.provenance["time_unit"] == "MCS"
+    assert found.arrays["tracked"].all()
     assert (found.ids[1] == np.searchsorted([0, 3, 7, 200], labels(shift=1))).all()
     found, _ = load(folder, "--boundary", "free")
     assert found.boundary == ("free", "free")

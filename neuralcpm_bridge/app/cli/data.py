@@ -87,6 +87,12 @@ def import_(
     voxel_size: Annotated[
         str, typer.Option(metavar="Z,Y,X", help="Sides of a voxel, where the file has no or wrong ones.")
     ] = "",
+    frame_interval: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="Time between frames, as 10min: files of one folder are one movie, in order."
+        ),
+    ] = "",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave files with problems out.")] = False,
 ) -> None:
     """Make a data set of label images and 3D stacks (TIFF, PNG), CompuCell3D VTK or PIF, Morpheus TIFF or XML.
@@ -94,7 +100,7 @@ def import_(
     Voxels that are no cubes are resampled. All problems are listed, file by file; a contact sheet of what was
     understood is written beside the data set.
     """
-    from neuralcpm_bridge.importers import ImportOptions, import_files, parse_window
+    from neuralcpm_bridge.importers import ImportOptions, import_files, parse_interval, parse_window
     from neuralcpm_bridge.pictures import save_png
 
     if not 0 < scale <= 100:
@@ -111,6 +117,7 @@ def import_(
         lattice=parse_window(lattice).size if lattice else None,
         stack=stack.value if stack else None,
         voxel=_voxel_size(voxel_size) if voxel_size else None,
+        interval=parse_interval(frame_interval) if frame_interval else None,
     )
     _check_output(output)
     sheet = output.with_suffix(".png")
