@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralcpm_bridge.artifact import Artifact, Metadata, load_artifact
-from neuralcpm_bridge.conventions import TARGETS
 from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.hosting.fit import check_lattice, host_boundary
+from neuralcpm_bridge.hosting.fit import check_lattice
 from neuralcpm_bridge.hosting.mapping import type_pairs
 from neuralcpm_bridge.lattice import GEOMETRIES
 
@@ -60,25 +59,12 @@ def require_sound(model: ModelFile, *, learned: bool = True) -> None:
 def check_fit(model: ModelFile, artifact: Artifact, part: Part) -> None:
     """Refuse a file that a learned model cannot serve: its lattice, or no cellular Potts model in it."""
     lattice = model.lattice
-    domain = model.root.find("Space/Lattice/Domain")
-    if domain:
-        raise UserError(
-            f"{model.path}, {domain.where()}: the lattice has a Domain, but learned energies need all of its sites: "
-            "remove it."
-        )
     if not model.cell_types or not model.root.find("CPM/MonteCarloSampler"):
         raise UserError(
             f"{model.path} has no cells that move (CellTypes with a CPM/MonteCarloSampler), so a learned energy has "
             "nothing to act on: give a cellular Potts model."
         )
     check_lattice(lattice, artifact, part, TARGET, "BoundaryConditions")
-    trained = lattice.with_boundary(artifact.metadata.boundary)
-    if lattice != trained:  # the plugin keeps to the boundary of training
-        here, there = (host_boundary(found, TARGETS["embedded"]) for found in (lattice, trained))
-        raise UserError(
-            f"The boundary of {model.path} is {here}, but the learned model was trained with {there}: change "
-            "BoundaryConditions or use another model."
-        )
 
 
 def _structure(model: ModelFile) -> Iterator[Finding]:
@@ -170,7 +156,12 @@ def _learned(model: ModelFile) -> Iterator[Finding]:
         except UserError as error:
             yield _at(first, str(error))
             return
-        yield from lacking_properties(model, meta, type_pairs([first.attributes.get("types", "")]))
+        try:
+            matched = type_pairs([first.attributes.get("types", "")])
+        except UserError as error:
+            yield _at(first, str(error).removeprefix("--"))
+            return
+        yield from lacking_properties(model, meta, matched)
 
 
 def lacking_properties(model: ModelFile, meta: Metadata, matched: Mapping[str, str]) -> Iterator[Finding]:

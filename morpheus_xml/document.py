@@ -137,6 +137,11 @@ def parse_model(path: str | Path) -> Document:
         content = stream.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise UserError(f"{path} is larger than {MAX_BYTES >> 20} MiB, which no model needs: check the file.")
+    return parse_content(path, content)
+
+
+def parse_content(path: Path, content: bytes) -> Document:
+    """As `parse_model`, of a text that is no file yet; `path`: what sentences call it."""
     return _Reader(path, content).document()
 
 

@@ -22,6 +22,7 @@ from .document import Edit, element_text
 from .elements import VOLUME_SYMBOLS, constraints, contacts, number_text, surface_order
 from .new import learned_attributes, needs_plugin
 from .reader import ELEMENT, TARGET, CellTypeEntry, ModelFile, read_model
+from .upgrade import CURRENT
 
 
 @dataclass(frozen=True)
@@ -40,12 +41,14 @@ def inject(
     part: Part | None = None,
     weight: float | None = None,
     library: str | None = None,
+    file: str | None = None,
     distilled: bool = False,
 ) -> Injected:
     """The user's model with the learned term in it.
 
     `types` maps Morpheus' type names to the model's; types of equal names need no entry. `weight` scales the energy;
-    by default so that it does at the user's temperature what it did at that of training.
+    by default so that it does at the user's temperature what it did at that of training. `library` and `file` as in
+    `new_model`.
     """
     meta = artifact.metadata
     chosen = part or ("neural" if meta.neural else "full")
@@ -59,10 +62,17 @@ def inject(
         return _inject_native(model, meta, matched, scale)
     if chosen == "neural" and meta.neural is None:
         raise UserError(f"The model ({meta.architecture}) has no network: inject it with --term full or --distilled.")
-    element = element_text(ELEMENT, learned_attributes(artifact, matched, chosen, scale, library))
+    element = element_text(ELEMENT, learned_attributes(artifact, matched, chosen, scale, library, file))
     edits = [edit for entry in model.cell_types for edit in _placed(model, entry, element)]
     note = f"energies weighted by {scale:g} (temperature {model.temperature} here, {meta.temperature:g} in training)"
-    return Injected(model.document.edited(edits), (note,))
+    return Injected(model.document.edited(edits), (note, *_notes(model)))
+
+
+def _notes(model: ModelFile) -> Iterator[str]:
+    if model.is_upgraded:
+        yield f"MorpheusML {model.version} was brought up to {CURRENT}"
+    if model.root.find("Space/Lattice/Domain"):
+        yield "sites outside of the Domain are medium to the learned model"
 
 
 def match_types(model: ModelFile, meta: Metadata, given: dict[str, str]) -> dict[str, str]:
@@ -137,7 +147,7 @@ def _inject_native(model: ModelFile, meta: Metadata, matched: dict[str, str], sc
     ]
     if not all(model.lattice.periodic):
         notes.append("cells at a free border touch what your model has there, which training did not charge")
-    return Injected(model.document.edited(edits), (*notes, *host_notes(meta, TARGET)))
+    return Injected(model.document.edited(edits), (*notes, *host_notes(meta, TARGET), *_notes(model)))
 
 
 def _contacts(model: ModelFile, values: HostValues, numbers: dict[str, int]) -> Iterator[Edit]:

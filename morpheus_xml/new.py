@@ -28,10 +28,14 @@ class RunPlan:
     temperature: float | None = None
 
 
-def new_model(artifact: Artifact, state: CellState, plan: RunPlan, library: str | None = None) -> MorpheusModel:
+def new_model(
+    artifact: Artifact, state: CellState, plan: RunPlan, library: str | None = None, file: str | None = None
+) -> MorpheusModel:
     """The analytic terms as Morpheus' own elements, exactly; the network, if any, through the plugin.
 
-    Where Morpheus' elements cannot carry one of the terms all of the energy goes through the plugin.
+    Where Morpheus' elements cannot carry one of the terms all of the energy goes through the plugin. `library`: the
+    engine's, where the plugin should not look for it itself. `file`: what the model file is called from where the XML
+    will lie (portable.model_beside); by default its absolute path.
     """
     state = artifact.place(state)
     meta = artifact.metadata
@@ -57,7 +61,7 @@ def new_model(artifact: Artifact, state: CellState, plan: RunPlan, library: str 
     if needs_plugin(meta):
         types = dict(zip(names[1:], meta.types[1:], strict=True))
         part: Part = "neural" if meta.symbolic is None or values is not None else "full"
-        model.add_learned_term(learned_attributes(artifact, types, part, 1.0, library))
+        model.add_learned_term(learned_attributes(artifact, types, part, 1.0, library, file))
     model.add_cells(state, names)
     model.add_snapshots(plan.steps / max(plan.snapshots, 1), largest_id=state.types.size)
     return model
@@ -73,7 +77,12 @@ def needs_plugin(meta: Metadata) -> bool:
 
 
 def learned_attributes(
-    artifact: Artifact, types: dict[str, str], part: Part, weight: float, library: str | None
+    artifact: Artifact,
+    types: dict[str, str],
+    part: Part,
+    weight: float,
+    library: str | None = None,
+    file: str | None = None,
 ) -> dict[str, str]:
     """Attributes of the plugin's element; `types`: Morpheus' name of each cell type and the model's."""
     if not artifact.engine_serves:
@@ -82,7 +91,7 @@ def learned_attributes(
             "distil the model (neuralcpm distill) or use another one."
         )
     attributes = {
-        "model": str(artifact.path.resolve()),
+        "model": file if file is not None else str(artifact.path.resolve()),
         "types": ";".join(f"{mine}={learned}" for mine, learned in types.items()),
         "term": part,
         "weight": repr(weight),

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import re
 from pathlib import Path
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.library import engine_header, engine_library_if_installed
 
 PLUGIN = Path(__file__).parent / "plugin"
 FOLDER = "neuralcpm"
 SOURCES = (
     *("neural_hamiltonian.cpp", "neural_hamiltonian.h", "neural_hamiltonian.xsd"),
-    *("learned_term.cpp", "learned_term.h", "ncpm_library.cpp", "ncpm_library.h", "CMakeLists.txt"),
+    *("learned_term.cpp", "learned_term.h", "ncpm_library.cpp", "ncpm_library.h", "library_path.h", "CMakeLists.txt"),
 )
 MARK = "add_subdirectory(neuralcpm)"
 NAMED_IN_BINARY = (b"NeuralHamiltonian elements of", b"NEURALCPM_LIBRARY")
@@ -31,6 +33,10 @@ def install_plugin(source_tree: str | Path) -> list[Path]:
         )
     files = {plugins / FOLDER / name: (PLUGIN / name).read_bytes() for name in SOURCES}
     files[plugins / FOLDER / "ncpm.h"] = _engine_header().read_bytes()
+    library = engine_library_if_installed()
+    if library is not None:
+        header = plugins / FOLDER / "library_path.h"
+        files[header] = files[header].replace(b'""', json.dumps(Path(library).as_posix(), ensure_ascii=False).encode())
     listing = plugins / "CMakeLists.txt"
     text = listing.read_text(encoding="utf-8")
     if not re.search(rf"^\s*{re.escape(MARK)}\s*$", text, re.MULTILINE):
@@ -58,6 +64,4 @@ def _engine_header() -> Path:
     beside = Path(__file__).parent.parent / "neuralcpm_bridge" / "engine" / "include" / "ncpm.h"
     if beside.is_file():
         return beside
-    from neuralcpm_bridge.library import engine_header
-
     return engine_header()

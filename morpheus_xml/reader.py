@@ -10,12 +10,13 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.fit import AXES
 from neuralcpm_bridge.lattice import GEOMETRIES, Boundary, Geometry, Lattice
 
-from .document import Document, Element, parse_model
+from .document import Document, Element, parse_content, parse_model
+from .upgrade import CURRENT, upgraded
 
 TARGET = TARGETS["morpheus"]
-VERSIONS = ("3", "4")
-"""MorpheusML versions whose elements mean what they mean today; Morpheus' own examples are of both."""
 ELEMENT = "NeuralHamiltonian"
+ROOTS = ("MorpheusModel", "CellularPottsModel")
+"""Today's, and that of version 1."""
 NEARLY = 1e-5
 """What a site may lie beyond a neighbourhood's distance."""
 OPTIMAL = {"square": 4, "hexagonal": 4, "cubic": 6}
@@ -97,7 +98,10 @@ class ModelFile:
     """A MorpheusML file, read. Numbers that may be expressions stay text."""
 
     document: Document
-    version: str
+    version: int
+    """Of the file; the document is what version 4 makes of it."""
+    is_upgraded: bool
+    """Whether that is another text than the file's."""
     title: str
     lattice_class: str
     size: str
@@ -172,17 +176,12 @@ class ModelFile:
 
 
 def read_model(path: str | Path) -> ModelFile:
-    """Read a MorpheusML file; refused where it is not one, or of a version this program does not know."""
-    document = parse_model(path)
+    """Read a MorpheusML file, brought up to version 4; refused where it is none, or of a version nobody knows."""
+    document, version = _parsed(path)
+    content = upgraded(document.content, version) if version < CURRENT else None
+    if content is not None:
+        document = parse_content(document.path, content)
     root = document.root
-    if root.tag != "MorpheusModel":
-        raise UserError(f"{path} begins with <{root.tag}>, but a Morpheus model begins with <MorpheusModel>: give one.")
-    version = root.attributes.get("version", "")
-    if version not in VERSIONS:
-        raise UserError(
-            f"{path} is MorpheusML version {version or '(none)'}, but versions {' and '.join(VERSIONS)} are known: "
-            "open it in Morpheus' editor and save it, which brings it up to date."
-        )
     lattice = root.find("Space/Lattice")
     boundaries: dict[str, str] = {}
     for condition in root.all("Space/Lattice/BoundaryConditions/Condition"):
@@ -194,6 +193,7 @@ def read_model(path: str | Path) -> ModelFile:
     return ModelFile(
         document=document,
         version=version,
+        is_upgraded=content is not None,
         title=_text(root.find("Description/Title")) or "",
         lattice_class=lattice.attributes.get("class", "") if lattice else "",
         size=_attribute(root, "Space/Lattice/Size", "value") or "",
@@ -213,6 +213,21 @@ def read_model(path: str | Path) -> ModelFile:
         contact_default=_attribute(root, "CPM/Interaction", "default") or "0",
         populations=tuple(_population(e) for e in root.all("CellPopulations/Population")),
     )
+
+
+def _parsed(path: str | Path) -> tuple[Document, int]:
+    """The file as it is, and its version."""
+    document = parse_model(path)
+    root = document.root
+    if root.tag not in ROOTS:
+        raise UserError(f"{path} begins with <{root.tag}>, but a Morpheus model begins with <{ROOTS[0]}>: give one.")
+    version = root.attributes.get("version", "1")
+    if version not in map(str, range(1, CURRENT + 1)):
+        raise UserError(
+            f"{path} is MorpheusML version {version}, but versions 1 to {CURRENT} are known: open it in Morpheus' "
+            "editor and save it as one of these."
+        )
+    return document, int(version)
 
 
 def _attribute(root: Element, path: str, name: str) -> str | None:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.hosting.tables import PREFIX
 from neuralcpm_bridge.library import engine_library
 from neuralcpm_bridge.snapshots import Snapshots
 
 from .check import require_sound
+from .document import Edit
 from .plugin_install import has_plugin
+from .process import Process
 from .reader import ELEMENT, ModelFile, read_model
 from .snapshots import PLOTS, read_snapshots
 
@@ -29,6 +32,9 @@ UNUSED = re.compile(r"Error: Command line override (\S+?)=.* not used")
 """Said, and then run without the value that was asked for."""
 MODEL_COPY = "model.xml"
 """The model beside its results: they need its type names to be understood."""
+SNAPSHOTS_FILE = "snapshots.npz"
+SAVING_SHARE = 0.05
+"""Of a run's time that may go into saving what there is so far."""
 
 
 @dataclass(frozen=True)
@@ -63,32 +69,105 @@ def run_model(
     *,
     binary: str | Path | None = None,
     symbols: dict[str, str] | None = None,
+    seed: int | None = None,
     threads: int = 1,
     progress: Callable[[float, float | None], None] = lambda time, stop: None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> RunResult:
-    """Run a model into a folder; `progress(time, stop time)` is called as it goes.
+    """Run a model into a folder; `progress(time, stop time)` is called as it goes, `say` hears the learned term.
 
-    `symbols` overrides global symbols. `threads`: of OpenMP, which speed up large fields only and slow down the rest.
-    Relative file names in the model count from the model's own folder.
+    The folder gets the model as it ran, Morpheus' own output, its log and, as they come, the snapshots. `symbols`
+    overrides global symbols or, by paths such as `CPM/MonteCarloSampler/MetropolisKinetics/@temperature`, attributes.
+    `threads`: of OpenMP, which speed up large fields only and slow down the rest. Relative file names in the model
+    count from the model's own folder.
     """
     model = read_model(path)
     require_sound(model)
     program = find_binary(binary)
     _require_plugin(model, program)
+    globals_, content = set_values(model, symbols or {}, seed)
     folder = Path(folder)
     _clear(folder)
-    source = model.path.resolve()
-    command = [str(program), "--no-gnuplot", "--outdir", str(folder.resolve()), "-f", str(source)]
-    for symbol, value in (symbols or {}).items():
+    source, ran = model.path.resolve(), folder / MODEL_COPY
+    if source != ran.resolve() or content != source.read_bytes():
+        with writing(ran) as temporary:
+            temporary.write_bytes(content)
+    command = [str(program), "--no-gnuplot", "--outdir", str(folder.resolve()), "-f", str(ran.resolve())]
+    for symbol, value in globals_.items():
         command += ["-s", f"{symbol}={value}"]
     log = folder / "morpheus.log"
     stop = model.number(model.stop_time)
-    errors = _execute(command, source.parent, log, threads, lambda time: progress(time, stop))
-    if errors is not None:
-        raise UserError(f"Morpheus could not run {path}: {_sentence(errors)} (its output is in {log}).")
-    if source != (folder / MODEL_COPY).resolve():
-        shutil.copyfile(source, folder / MODEL_COPY)
-    return RunResult(folder, read_snapshots(folder, model), log)
+    saved = _Saved(folder, model)
+
+    def moved(now: float) -> None:
+        progress(now, stop)
+        saved.look()
+
+    try:
+        with _writing_to(log):
+            _execute(command, source.parent, log, threads, moved, say)
+    except UserError as error:
+        saved.look(at_once=True)
+        raise UserError(f"Morpheus could not run {path}: {error}{saved.sentence}.") from None
+    return RunResult(folder, saved.all(), log)
+
+
+def set_values(model: ModelFile, values: dict[str, str], seed: int | None) -> tuple[dict[str, str], bytes]:
+    """Global symbols to override, and the model's text with the attributes and the seed set."""
+    document, globals_, edits = model.document, {}, []
+    for name, value in values.items():
+        if "@" not in name:
+            globals_[name] = value
+            continue
+        path, _, attribute = name.partition("/@")
+        elements = list(model.root.all(path))
+        if not elements:
+            raise UserError(f"There is no element {path} in {model.path}, whose {attribute} is to be set: correct it.")
+        edits += [document.attribute_edit(element, attribute, value) for element in elements]
+    if seed is not None:
+        edits.append(_seed_edit(model, seed))
+    return globals_, document.edited(edits)
+
+
+def _seed_edit(model: ModelFile, seed: int) -> Edit:
+    present = model.root.find("Time/RandomSeed")
+    if present is not None:
+        return model.document.attribute_edit(present, "value", str(seed))
+    time_element = model.root.find("Time")
+    assert time_element is not None  # the checker has seen to it
+    return model.document.append_edit(time_element, [f'<RandomSeed value="{seed}"/>'])
+
+
+@dataclass
+class _Saved:
+    """The snapshots of a run as they come, in a file that holds what a run that is ended by force has done."""
+
+    folder: Path
+    model: ModelFile
+    count: int = 0
+    next_look: float = field(default_factory=time.monotonic)
+
+    def look(self, *, at_once: bool = False) -> None:
+        """Save what is new, as often as costs little; an image that Morpheus has not written to its end waits."""
+        began = time.monotonic()
+        if began < self.next_look and not at_once:
+            return
+        with suppress(UserError, OSError, ValueError):
+            self.all()
+        now = time.monotonic()
+        self.next_look = now + (now - began) / SAVING_SHARE
+
+    def all(self) -> Snapshots | None:
+        """Save what there is, and read it; None where the model writes no images of its cells."""
+        found = read_snapshots(self.folder, self.model)
+        if found is not None and len(found) > self.count:
+            found.save(self.folder / SNAPSHOTS_FILE)
+            self.count = len(found)
+        return found
+
+    @property
+    def sentence(self) -> str:
+        return f"; {self.count} states are in {self.folder / SNAPSHOTS_FILE}" if self.count else ""
 
 
 def _require_plugin(model: ModelFile, program: Path) -> None:
@@ -105,54 +184,58 @@ def _clear(folder: Path) -> None:
         raise UserError(f"{folder} is a file, but a folder for the results is needed: give another name.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for stale in [path for pattern in PLOTS for path in folder.glob(pattern)]:
+        for stale in [path for pattern in (*PLOTS, SNAPSHOTS_FILE) for path in folder.glob(pattern)]:
             stale.unlink()
     except OSError as error:
         raise UserError(f"The folder {folder} cannot be used ({error.strerror}): choose another place.") from None
 
 
-def _execute(command: list[str], where: Path, log: Path, threads: int, progress: Callable[[float], None]) -> str | None:
-    """Run to the end; None if Morpheus says it finished, else what it said went wrong."""
+@contextmanager
+def _writing_to(log: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{log} cannot be written ({error.strerror}): free space or choose another place for the results"
+        ) from None
+
+
+def _execute(
+    command: list[str],
+    where: Path,
+    log: Path,
+    threads: int,
+    progress: Callable[[float], None],
+    say: Callable[[str], None],
+) -> None:
+    """Run to the end; refused with what Morpheus said where it does not say that it finished."""
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     if LIBRARY_VARIABLE not in environment:
         with suppress(UserError):  # a model without the plugin does not need it, and the plugin says where it does
             environment[LIBRARY_VARIABLE] = str(engine_library())
     finished = False
-    with log.open("w", encoding="utf-8") as record, tempfile.TemporaryFile() as errors:
+    with log.open("w", encoding="utf-8", buffering=1) as record:
+        process = Process(command, where, environment)
         try:
-            process = subprocess.Popen(
-                command,
-                cwd=where,
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                encoding="utf-8",
-                errors="replace",
-            )
-        except OSError as error:
-            return f"{command[0]} does not start ({error.strerror})"
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
+            for line in process.lines():
                 record.write(line)
-                time = TIME.match(line)
-                if time:
-                    progress(float(time[1]))
+                if now := TIME.match(line):
+                    progress(float(now[1]))
+                elif line.startswith(PREFIX):
+                    say(line.rstrip())
                 finished = finished or line.startswith(FINISHED)
-                unused = UNUSED.match(line)
-                if unused:
-                    process.kill()
-                    process.wait()
-                    return f"it has no global symbol {unused[1]!r} to override"
-            code = process.wait()
+                if unused := UNUSED.match(line):
+                    raise UserError(f"it has no global symbol {unused[1]!r} to override")
         except BaseException:
-            process.kill()
-            process.wait()
+            process.end(kill=True)
+            record.write(process.errors)
             raise
-        errors.seek(0)
-        said = errors.read().decode("utf-8", "replace")
-        record.write(said)
-    return None if finished and code == 0 else said or f"it ended with exit code {code} before it was finished"
+        code = process.end()
+        record.write(process.errors)
+    if not finished or code != 0:
+        told = _sentence(process.errors) if process.errors.strip() else ""
+        ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+        raise UserError(f"{told or f'it {ended} before it was finished'} (its output is in {log})")
 
 
 def _sentence(errors: str) -> str:

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "core/celltype.h"
+#include "library_path.h"
 
 namespace {
 
@@ -100,6 +101,7 @@ void LearnedTerm::load() {
   if (!settings_.library.empty()) candidates.push_back(settings_.library);
   if (const char* named = std::getenv("NEURALCPM_LIBRARY")) candidates.push_back(named);
   candidates.push_back(directory_of(settings_.model) + NcpmLibrary::file_name());
+  if (*NCPM_LIBRARY_PATH) candidates.push_back(NCPM_LIBRARY_PATH);
   candidates.push_back(NcpmLibrary::file_name());
   library_.reset(new NcpmLibrary(candidates));
   model_ = library_->load(settings_.model.c_str());
@@ -170,6 +172,8 @@ void LearnedTerm::match_types() {
     if (!known.count(pair.second))
       throw std::runtime_error("types maps '" + pair.first + "' to '" + pair.second +
                                "', but the learned model knows " + names + ": use one of these behind '='.");
+    if (named.count(pair.first))
+      throw std::runtime_error("types maps '" + pair.first + "' twice: keep one of the two entries.");
     named[pair.first] = known[pair.second];
   }
   for (const auto& entry : CPM::getCellTypes()) {

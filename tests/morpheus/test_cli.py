@@ -39,7 +39,65 @@ def test_inject_writes_beside_the_original(cli, closure: Artifact, user_model: P
     )
     assert (code, "weighted by 4" in said) == (0, True)
     assert user_model.read_text() == USER_MODEL
-    assert len([e for entry in read_model(out).types for e in entry.learned]) == 2
+    learned = [e for entry in read_model(out).types for e in entry.learned]
+    assert [e.attributes["model"] for e in learned] == ["closure.onnx"] * 2
+    assert (tmp_path / "closure.onnx").read_bytes() == closure.path.read_bytes()
+    assert not any(
+        str(tmp_path) in value or "library" in e.attributes for e in learned for value in e.attributes.values()
+    )
+
+
+def test_what_is_written_moves_as_a_whole(cli, closure: Artifact, user_model: Path, tmp_path: Path) -> None:
+    """The model is copied beside the XML, never over another file, and what to do next can be pasted."""
+    folder = tmp_path / "mein Ordner ü"
+    folder.mkdir()
+    (folder / "closure.onnx").write_text("another one")
+    out = folder / "learned.xml"
+    code, said, _ = cli("morpheus", "inject", user_model, closure.path, "--types", "red=A,blue=B", "-o", out)
+    assert code == 0
+    assert said.splitlines()[-1] == f"Next: neuralcpm morpheus run '{out}' -o '{folder / 'results'}'"
+    assert (folder / "closure.onnx").read_text() == "another one"
+    moved = folder.rename(tmp_path / "elsewhere")
+    code, said, _ = cli("morpheus", "check", moved / "learned.xml")
+    assert (code, "nothing found" in said) == (0, True)
+
+
+def test_a_type_is_mapped_once(cli, refused, closure: Artifact, user_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.xml"
+    pairs = ("--types", "red=A", "--types", "red=B", "--types", "blue=B")
+    assert "maps red to A and to B" in refused("morpheus", "inject", user_model, closure.path, *pairs, "-o", out)
+    cli("morpheus", "inject", user_model, closure.path, "--types", "red=A,blue=B", "-o", out)
+    out.write_text(out.read_text().replace("red=A;", "red=A;red=B;"))
+    code, said, _ = cli("morpheus", "check", out)
+    assert (code, "maps red to A and to B" in said) == (1, True)
+
+
+def test_old_versions_are_brought_up(cli, refused, closure: Artifact, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.xml", tmp_path / "new.xml"
+    old.write_text(OLD)
+    code, said, _ = cli("morpheus", "check", old, "--upgrade", new)
+    assert (code, f"Wrote {new}, MorpheusML 4" in said) == (0, True)
+    code, said, _ = cli("morpheus", "inject", old, closure.path, "--types", "red=A,blue=B", "-o", tmp_path / "in.xml")
+    assert (code, "MorpheusML 2 was brought up to 4" in said) == (0, True)
+    assert old.read_text() == OLD
+
+
+OLD = (
+    USER_MODEL.replace('version="4"', 'version="2"')
+    .replace('<MonteCarloSampler stepper="edgelist">', "")
+    .replace("</MonteCarloSampler>", "")
+    .replace("<Neighborhood><Order>2</Order></Neighborhood>\n            <MetropolisKinetics", "<MetropolisKinetics")
+    .replace(
+        '<MetropolisKinetics temperature="T"/>',
+        '<MetropolisKinetics temperature="T" stepper="edgelist"><Neighborhood><Order>2</Order></Neighborhood>'
+        "</MetropolisKinetics>",
+    )
+    .replace('<ShapeSurface scaling="norm">', "")
+    .replace("</ShapeSurface>", "")
+    .replace("<Neighborhood><Order>6</Order></Neighborhood>", "")
+)
+"""The user's model as version 2 wrote it: the sampler's parts stood in CPM, the surface's neighbourhood was the
+lattice's."""
 
 
 NEWER = USER_MODEL.replace('version="4"', 'version="7"')

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from morpheus_xml import process
 from morpheus_xml.new import RunPlan, new_model
 from morpheus_xml.plugin_install import PLUGIN, SOURCES, has_plugin, install_plugin
+from morpheus_xml.reader import read_model
 from morpheus_xml.run import find_binary, run_model
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.errors import UserError
@@ -60,6 +64,47 @@ def test_progress_and_the_end_are_followed(model: Path, stand_in, tmp_path: Path
 def test_failures_are_noticed(script: str, sentence: str, model: Path, stand_in, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=sentence):
         run_model(model, tmp_path / "run", binary=stand_in(script))
+
+
+def test_a_program_that_neither_moves_nor_ends_is_given_up(
+    model: Path, stand_in, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(process, "IDLE_SECONDS", 0.3)
+    with pytest.raises(UserError, match=r"neither computed nor said anything for .* and was stopped"):
+        run_model(model, tmp_path / "run", binary=stand_in("echo 'Time: 3'; exec sleep 60"))
+
+
+def test_a_busy_program_is_not_given_up(model: Path, stand_in, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(process, "IDLE_SECONDS", 0.0)
+    busy = f"i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; {FINISHES}"
+    monkeypatch.setattr(process.Process, "_processor_seconds", counting().__next__)
+    run_model(model, tmp_path / "run", binary=stand_in(busy))
+
+
+def counting() -> Iterator[float]:
+    """The seconds of a program that always computes."""
+    return itertools.count(1.0, 1.0)
+
+
+def test_seed_and_values_are_set_in_the_copy_that_runs(model: Path, stand_in, tmp_path: Path) -> None:
+    before = model.read_bytes()
+    values = {"CPM/MonteCarloSampler/MetropolisKinetics/@temperature": "7", "q": "1"}
+    run_model(model, tmp_path / "run", binary=stand_in(f'echo "$@"; {FINISHES}'), symbols=values, seed=12)
+    ran = read_model(tmp_path / "run" / "model.xml")
+    seed = ran.root.find("Time/RandomSeed")
+    assert (ran.temperature, seed and seed.attributes["value"], model.read_bytes()) == ("7", "12", before)
+    assert "-s q=1" in (tmp_path / "run" / "morpheus.log").read_text()
+    with pytest.raises(UserError, match="no element CPM/Wrong"):
+        run_model(model, tmp_path / "run", binary=stand_in(FINISHES), symbols={"CPM/Wrong/@x": "1"})
+
+
+def test_a_full_disk_costs_a_sentence(model: Path, stand_in, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "morpheus.log").symlink_to("/dev/full")
+    with pytest.raises(UserError, match=r"morpheus.log cannot be written \(No space left on device\): free space"):
+        run_model(model, tmp_path / "run", binary=stand_in(FINISHES))
 
 
 def test_a_model_with_the_plugin_needs_a_binary_with_it(closure: Artifact, stand_in, tmp_path: Path) -> None:

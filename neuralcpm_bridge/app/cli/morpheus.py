@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +24,8 @@ Output = Annotated[
     Path, typer.Option("--output", "-o", metavar="OUT.xml", help="The file to write.", show_default=False)
 ]
 Library = Annotated[
-    str | None, typer.Option(metavar="FILE", help="The engine's library to name.", show_default="installed")
+    str | None,
+    typer.Option(metavar="FILE", help="The engine's library to name in it.", show_default="the plugin looks for it"),
 ]
 Distilled = Annotated[bool, typer.Option("--distilled", help="Write Morpheus' own elements only: no plugin is needed.")]
 
@@ -55,22 +57,26 @@ def new(
 ) -> None:
     """Write a complete Morpheus model from a learned model and a state."""
     from morpheus_xml.new import RunPlan, needs_plugin, new_model
+    from morpheus_xml.portable import copy_beside, name_beside
     from morpheus_xml.reader import TARGET
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.conventions import host_notes
-    from neuralcpm_bridge.library import engine_library_if_installed
     from neuralcpm_bridge.snapshots import load_state
 
     artifact = load_artifact(model)
-    if distilled and needs_plugin(artifact.metadata):
+    plugin = needs_plugin(artifact.metadata)
+    if distilled and plugin:
         raise UserError(
             f"{model} ({artifact.metadata.architecture}) holds more than Morpheus' own elements can carry: distil it "
-            f"first (neuralcpm distill {model} --data DATA -o distilled.onnx)."
+            f"first (neuralcpm distill {quote(str(model))} --data DATA -o distilled.onnx)."
         )
-    plan = RunPlan(mcs, snapshots, seed, stepper.value, temperature)
-    new_model(artifact, load_state(state, artifact), plan, library or engine_library_if_installed()).write(output)
+    start, plan = load_state(state, artifact), RunPlan(mcs, snapshots, seed, stepper.value, temperature)
+    new_model(artifact, start, plan, library, name_beside(artifact.path, output)).write(output)
+    if plugin:
+        copy_beside(artifact.path, output)
     notes = " ".join(host_notes(artifact.metadata, TARGET))
-    print(f"Wrote {output}{_plugin_note(needs_plugin(artifact.metadata))} {notes}".rstrip())
+    print(f"Wrote {output}{_plugin_note(plugin)} {notes}".rstrip())
+    print(f"Next: {_run_command(output)}")
 
 
 @morpheus_app.command()
@@ -92,33 +98,51 @@ def inject(
 ) -> None:
     """Put a learned model into your own Morpheus model; everything else in it stays as it is."""
     from morpheus_xml.inject import inject
+    from morpheus_xml.portable import copy_beside, name_beside
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.files import writing
     from neuralcpm_bridge.hosting.mapping import type_pairs
-    from neuralcpm_bridge.library import engine_library_if_installed
 
+    artifact = load_artifact(model)
     result = inject(
         user_model,
-        load_artifact(model),
+        artifact,
         types=type_pairs(types or []),
         part=term.value if term else None,
         weight=weight,
-        library=library or engine_library_if_installed(),
+        library=library,
+        file=name_beside(artifact.path, output),
         distilled=distilled,
     )
     with writing(output) as temporary:
         temporary.write_bytes(result.content)
+    if not distilled:
+        copy_beside(artifact.path, output)
     notes = "; ".join(note.rstrip(".") for note in result.notes)
     print(f"Wrote {output}: {notes}{_plugin_note(not distilled)}")
+    print(f"Next: {_run_command(output)}")
 
 
 @morpheus_app.command()
-def check(model: Xml) -> None:
+def check(
+    model: Xml,
+    upgrade: Annotated[
+        Path | None, typer.Option(metavar="OUT.xml", help="Write it as MorpheusML 4.", show_default=False)
+    ] = None,
+) -> None:
     """Say what is wrong with a Morpheus model, by line and element; exit code 1 if something is."""
     from morpheus_xml.check import check_model
     from morpheus_xml.reader import read_model
+    from neuralcpm_bridge.files import writing
 
-    findings = check_model(read_model(model))
+    found = read_model(model)
+    if upgrade is not None:
+        with writing(upgrade) as temporary:
+            temporary.write_bytes(found.document.content)
+        print(f"Wrote {upgrade}, MorpheusML 4 ({model}: {found.version}).")
+    elif found.is_upgraded:
+        print(f"{model} is MorpheusML {found.version}; lines are those of its version 4 (--upgrade OUT.xml writes it).")
+    findings = check_model(found)
     for finding in findings:
         print(f"{model}, {finding}")
     if findings:
@@ -134,12 +158,18 @@ def run(
     ],
     morpheus: Annotated[Path | None, typer.Option(help="Morpheus' program.", show_default="NEURALCPM_MORPHEUS")] = None,
     symbol: Annotated[
-        list[str] | None, typer.Option("--set", metavar="name=value", help="Override a global symbol; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="name=value",
+            help="Override a global symbol, or an attribute by its path; may be repeated.",
+        ),
     ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, max=LARGEST_SEED, help="Random seed.", show_default="the model's")] = None,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads; more help large fields only.")] = 1,
 ) -> None:
     """Run a Morpheus model; its snapshots become a data set and a picture."""
-    from morpheus_xml.run import run_model
+    from morpheus_xml.run import SNAPSHOTS_FILE, run_model
 
     with progress("Morpheus", unit="of Morpheus' time") as bar:
         result = run_model(
@@ -147,16 +177,17 @@ def run(
             output,
             binary=morpheus,
             symbols=_pairs(symbol or []),
+            seed=seed,
             threads=threads,
             progress=bar,
+            say=bar.say,
         )
     if result.snapshots is None:
         print(f"Finished; the model writes no images of cell.id and cell.type, so there is no data set in {output}.")
         return
-    file, picture = output / "snapshots.npz", output / "snapshots.png"
-    result.snapshots.save(file)
+    picture = output / "snapshots.png"
     _draw(result.snapshots, picture)
-    print(f"Finished: {len(result.snapshots)} states in {file}, drawn in {picture}.")
+    print(f"Finished: {len(result.snapshots)} states in {output / SNAPSHOTS_FILE}, drawn in {picture}.")
 
 
 @morpheus_app.command()
@@ -184,6 +215,10 @@ def plugin(
 
 def _plugin_note(needed: bool) -> str:
     return ". It needs a Morpheus with the plugin (morpheus plugin --help)." if needed else ". Any Morpheus runs it."
+
+
+def _run_command(model: Path) -> str:
+    return f"neuralcpm morpheus run {quote(str(model))} -o {quote(str(model.parent / 'results'))}"
 
 
 def _pairs(entries: list[str]) -> dict[str, str]:
