@@ -81,10 +81,7 @@ def run_model(
     `threads`: of OpenMP, which speed up large fields only and slow down the rest. Relative file names in the model
     count from the model's own folder.
     """
-    model = read_model(path)
-    require_sound(model)
-    program = find_binary(binary)
-    _require_plugin(model, program)
+    model, program = check_run(path, binary)
     globals_, content = set_values(model, symbols or {}, seed)
     folder = Path(folder)
     _clear(folder)
@@ -110,6 +107,15 @@ def run_model(
         saved.look(at_once=True)
         raise UserError(f"Morpheus could not run {path}: {error}{saved.sentence}.") from None
     return RunResult(folder, saved.all(), log)
+
+
+def check_run(path: str | Path, binary: str | Path | None = None) -> tuple[ModelFile, Path]:
+    """A model and the program to run it with; refused where something is wrong with them."""
+    model = read_model(path)
+    require_sound(model)
+    program = find_binary(binary)
+    _require_plugin(model, program)
+    return model, program
 
 
 def set_values(model: ModelFile, values: dict[str, str], seed: int | None) -> tuple[dict[str, str], bytes]:

@@ -11,6 +11,7 @@ import typer
 
 from neuralcpm_bridge.errors import UserError
 
+from .ensemble import Cluster, Replicates, Scan, run_ensemble
 from .options import LARGEST_SEED, MOST_THREADS, Model
 from .progress import progress
 
@@ -165,18 +166,32 @@ def run(
             help="Override a global symbol, or an attribute by its path; may be repeated.",
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, max=LARGEST_SEED, help="Random seed.", show_default="the model's")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Random seed.", show_default="the model's")
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, max=MOST_THREADS, help="Threads; more help large fields only.")] = 1,
+    replicates: Replicates = 1,
+    scan: Scan = None,
+    cluster: Cluster = None,
 ) -> None:
-    """Run a Morpheus model; its snapshots become a data set and a picture."""
-    from morpheus_xml.run import SNAPSHOTS_FILE, run_model
+    """Run a Morpheus model, once or many times; its snapshots become a data set and a picture."""
+    from morpheus_xml.run import SNAPSHOTS_FILE, check_run, run_model
 
+    symbols = _pairs(symbol or [])
+    if replicates > 1 or scan or cluster is not None:
+        from neuralcpm_bridge.app.scaleout import MorpheusWork
+
+        if cluster is None:
+            check_run(model, morpheus)  # what cannot run here fails once, not as often as there are runs
+        work = MorpheusWork(model.resolve(), str(morpheus) if morpheus else None, threads, symbols)
+        run_ensemble(work, output, replicates=replicates, scans=scan or [], cluster=cluster, seed=seed or 0)
+        return
     with progress("Morpheus", unit="of Morpheus' time") as bar:
         result = run_model(
             model,
             output,
             binary=morpheus,
-            symbols=_pairs(symbol or []),
+            symbols=symbols,
             seed=seed,
             threads=threads,
             progress=bar,
