@@ -46,12 +46,13 @@ class Description(BaseModel):
                 "the medium first."
             )
         lattice = snapshots.lattice
+        by_type = (*(("volume",) if section.by_type else ()), *section.terms)
         return cls(
             types=names,
             lattice=LatticeEntry.of(lattice.geometry.name, lattice.boundary, lattice.shape),
             cells=snapshots.types.shape[1],
             target_volume=section.target_volume or mean_volume(snapshots),
-            means={name: measured_means(name, snapshots, len(names), section.order) for name in section.terms},
+            means={name: measured_means(name, snapshots, len(names), section.order) for name in by_type},
         )
 
 
@@ -88,6 +89,7 @@ def build_hamiltonian(section: ModelSection, described: Description) -> Hamilton
         terms=described.means,
         members=section.members,
         properties=section.properties,
+        free_targets=section.by_type,
     )
     scale_head(hamiltonian, section.head_gain)
     if section.freeze_symbolic and hamiltonian.symbolic is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralcpm_bridge.initial import scattered_like
-from neuralcpm_bridge.sampling import GROWTH_MCS, Moves, drawn_evenly
+from neuralcpm_bridge.sampling import Moves
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import CellState
 
@@ -41,7 +41,7 @@ class Chains:
             anew = members if fresh else members[drawn]
             self._begin(anew, group.start, partners, rng)
             if group.start == "mixed" and anew.size:
-                moves.append(self._run(advance, anew, GROWTH_MCS, rng))
+                moves.append(self._run(advance, anew, group.settle, rng))
             lengths = rng.choice(np.array(group.sweeps), size=members.size)
             for length in np.unique(lengths):
                 moves.append(self._run(advance, members[lengths == length], float(length), rng))
@@ -75,11 +75,9 @@ def started(start: str, datum: CellState, rng: np.random.Generator) -> CellState
     return replace(datum, types=datum.types[shuffled], properties=moved)
 
 
-def draw_data(snapshots: Snapshots, count: int, symmetries: bool, rng: np.random.Generator) -> Snapshots:
-    """`count` states, each one once before any twice, turned and mirrored at random if asked."""
-    drawn = snapshots.chosen(drawn_evenly(count, len(snapshots), rng))
-    if symmetries:
-        turns = snapshots.lattice.symmetries()
-        for number, state in enumerate(drawn.ids):
-            drawn.ids[number] = state.ravel()[turns[rng.integers(len(turns))]].reshape(state.shape)
-    return drawn
+def turned(states: Snapshots, rng: np.random.Generator) -> Snapshots:
+    """Each turned and mirrored at random, as the lattice allows."""
+    turns, ids = states.lattice.symmetries(), states.ids.copy()
+    for number, state in enumerate(ids):
+        ids[number] = state.ravel()[turns[rng.integers(len(turns))]].reshape(state.shape)
+    return replace(states, ids=ids)

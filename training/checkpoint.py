@@ -20,7 +20,7 @@ from torch import Tensor
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 
-VERSION = 2
+VERSION = 3
 MODEL_FILE = "checkpoint.safetensors"
 
 
@@ -36,7 +36,19 @@ def _with_a_lattice(header: dict[str, Any]) -> dict[str, Any]:
     return header
 
 
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_a_lattice}
+def _with_rails(header: dict[str, Any]) -> dict[str, Any]:
+    """Version 2 knew no way back, no committee that weighs data, and one volume constraint for all types."""
+    if "config" in header:
+        header |= {"steps": header["config"]["optimizer"]["steps"], "calm": 1.0, "events": [], "acceptances": []}
+        header["config"]["model"] |= {"by_type": False}
+        header["config"]["objective"] |= {"bootstrap": False}
+        header["config"]["run"] |= {"rollbacks": 4}
+        for group in header["config"]["chains"]:
+            group |= {"settle": 30}
+    return header
+
+
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_a_lattice, 2: _with_rails}
 """From the header of version k to that of version k + 1; tensors have kept their names."""
 
 

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.sampling import GROWTH_MCS
 from neuralcpm_bridge.terms import TERMS
 
 if sys.version_info >= (3, 11):
@@ -43,6 +44,7 @@ class ModelSection(_Section):
     head_gain: Positive = 1.0
     padding: Literal["zeros", "circular"] | None = None
     order: Annotated[int, Field(ge=1)] | None = None
+    by_type: bool = False
     terms: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
 
@@ -74,6 +76,7 @@ class ObjectiveSection(_Section):
     regularizer: Annotated[float, Field(ge=0)] = 0.0
     regularize: Literal["total", "neural", "gap"] = "total"
     push: Positive | None = None
+    bootstrap: bool = False
 
 
 class SamplerSection(_Section):
@@ -92,6 +95,7 @@ class ChainSection(_Section):
     start: Literal["data", "permuted", "mixed"] = "permuted"
     reset: Share = 0.025
     sweeps: tuple[Positive, ...] = (1.0,)
+    settle: Annotated[int, Field(ge=1)] = GROWTH_MCS
 
 
 class OptimizerSection(_Section):
@@ -111,6 +115,7 @@ class RunSection(_Section):
     checkpoint_every: Annotated[int, Field(ge=1)] = 100
     max_gap: Positive = 1e6
     min_acceptance: Share = 1e-4
+    rollbacks: Annotated[int, Field(ge=0)] = 4
 
 
 class Config(_Section):
@@ -226,6 +231,7 @@ preset = "graph1-closure"   # cellsort, graph2-closure, local8-closure, mnist-nh
 # members = 4               # of a cell graph: a committee, which says where it is unsure
 freeze_symbolic = true      # keep contact and volume energies at their warm start
 head_gain = 1.0             # factor on the initial output layer of the network
+# by_type = true            # a volume constraint of its own for every cell type, its target fitted too
 # order = 2                 # of the neighbours that touch: 1, 2, 3 …; by default all around a site
 # terms = ["length"]        # further analytic terms: volume_function, surface, length, external
 # properties = ["age"]      # of a cell graph: columns of the data that it reads of every cell, besides its type
@@ -240,6 +246,7 @@ kind = "conditional"     # pcd: the paper's; conditional: bounded, samples are u
 regularizer = 0.0        # on squared …
 regularize = "gap"       # … differences of chain and datum; or energies: "total", "neural" (the network's alone)
 push = 3.0               # of a cell graph: typical ΔH that it may add to a single copy, in units of the temperature
+# bootstrap = true       # of a committee: every member weighs the data in its own way
 
 [sampler]
 kind = "exact"           # exact: serial chains on the engine; parallel: the paper's approximate sampler
@@ -261,6 +268,7 @@ share = 2
 start = "mixed"
 reset = 0.01
 sweeps = [12]
+# settle = 30            # of mixed starts: Monte Carlo steps before a chain that started anew is compared with data
 
 [optimizer]
 steps = 900
@@ -275,4 +283,5 @@ averaging = 0.97         # of the weights, per step
 seed = 0
 log_every = 10
 checkpoint_every = 50
+# rollbacks = 4          # how often a run that left the rails goes back to its last good weights, at half the rate
 """

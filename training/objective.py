@@ -74,10 +74,18 @@ class Contrast(NamedTuple):
         data, chains = self.total.chunk(2)
         return chains - data
 
-    def loss(self, objective: ObjectiveSection, temperature: float, reference: Tensor | None) -> Tensor:
-        """`reference`: H_ref(x⁻) − H_ref(x⁺), `[n, 1]`, of the conditional form."""
+    def loss(
+        self,
+        objective: ObjectiveSection,
+        temperature: float,
+        reference: Tensor | None,
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """`reference`: H_ref(x⁻) − H_ref(x⁺), `[n, 1]`, of the conditional form; `weights`: of pairs, `[n, K]`, with
+        the mean 1."""
         gap = self.gap / temperature
-        contrast = -gap.mean() if reference is None else F.softplus(reference / temperature - gap).mean()
+        contrasts = -gap if reference is None else F.softplus(reference / temperature - gap)
+        contrast = contrasts.mean() if weights is None else (weights * contrasts).mean()
         if not objective.regularizer:
             return contrast
         # An energy's zero is arbitrary: what must not run away is the gap, to chains too slow to follow.

@@ -37,6 +37,14 @@ class Ranks:
                 distributed.all_reduce(parameter.grad)
                 parameter.grad /= self.count
 
+    def agreed(self, number: int) -> int:
+        """The first process's number."""
+        if self.count == 1:
+            return number
+        told = torch.tensor([number])
+        distributed.broadcast(told, 0)
+        return int(told)
+
     def wait(self) -> None:
         if self.count > 1:
             distributed.barrier()

@@ -14,26 +14,39 @@ import torch
 from torch import Tensor
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.sampling import drawn_evenly
 from neuralcpm_bridge.snapshots import Snapshots
 
 from . import checkpoint as checkpoints
 from .build import Description, build_hamiltonian, learn_statistics
-from .chains import Chains, draw_data
+from .chains import Chains, turned
 from .config import ChainSection, Config
 from .hamiltonians import CellGraph, Hamiltonian
 from .logs import RunLog, named_parameters
 from .objective import Pairs
 from .pushes import Pushes
+from .rails import Rails
 from .ranks import Ranks
 from .samplers import make_sampler
 from .warmstart import fit_analytic
 
-PATIENCE = 3
-"""Rounds in a row that must look diverged before the run stops: one odd round is no divergence."""
+CALMER = 0.5
+"""Factor on the rate when a run goes back to its last good weights."""
 
 
 class TrainingDiverged(UserError):
-    """The energies ran away; the last checkpoint holds the weights from before."""
+    """A run left the rails more often than it may; the last checkpoint holds the weights from before."""
+
+
+@dataclass(frozen=True)
+class Good:
+    """Where a run can go back to."""
+
+    step: int
+    weights: dict[str, Tensor]
+    averaged: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    chains: Snapshots | None
 
 
 @dataclass
@@ -71,9 +84,15 @@ class Trainer:
         self.chains = Chains(config.chains, sampler.pool)
         fresh = ChainSection(start="data", reset=1.0, sweeps=config.warmstart.sweeps)
         self.warmup_chains = Chains((fresh,), sampler.pool)
-        self.step, self.suspicious, self.evaluations, self.seconds = 0, 0, 0, 0.0
+        self.step, self.steps = 0, config.optimizer.steps
+        self.evaluations, self.seconds = 0, 0.0
+        self.calm, self.events = 1.0, list[str]()
+        self.rails = Rails(config.run, odds=config.objective.kind == "conditional")
+        self.good = self._copied()
+        self.member_weights = self._member_weights()
         self.pool: Pairs
         self.reference: Tensor | None
+        self.weights: Tensor | None
         self.log = RunLog(self.folder if self.ranks.first else None)
         if self.folder is not None and resuming:
             self._resume(self.folder)
@@ -112,6 +131,16 @@ class Trainer:
             )
         return Pushes(self.hamiltonian.network, self.train, self.config.objective.push, self.config.run.seed)
 
+    def _member_weights(self) -> Tensor | None:
+        """Of every training state for every member, with the mean 1 (the Bayesian bootstrap): members that see the data
+        differently differ where the data leave it open."""
+        if not self.config.objective.bootstrap:
+            return None
+        drawn = np.random.default_rng([self.config.run.seed, 19]).exponential(
+            size=(len(self.train), self.config.model.members)
+        )
+        return torch.from_numpy(drawn / drawn.mean(0))
+
     def averaged_model(self) -> Hamiltonian:
         """The Hamiltonian with averaged weights (the current ones where averaging is 0)."""
         weights = self.averaged if self.config.optimizer.averaging > 0 else self.hamiltonian.state_dict()
@@ -119,44 +148,68 @@ class Trainer:
 
     # -- training ----------------------------------------------------------------------------------------------
 
-    def run(self, show: Callable[[Report], None] | None = None, until: int | None = None) -> Hamiltonian:
-        """Train to the last step (or `until`), writing checkpoints; the averaged model."""
+    def run(
+        self,
+        show: Callable[[Report], None] | None = None,
+        until: int | None = None,
+        deadline: float | None = None,
+    ) -> Hamiltonian:
+        """Train to the last step (or `until`), writing checkpoints; the averaged model.
+
+        `deadline`, of `time.monotonic`: steps become fewer where their time would not suffice.
+        """
         threads = torch.get_num_threads()
         if isinstance(self.hamiltonian.network, CellGraph):
             torch.set_num_threads(1)  # some hundred cells: several threads would wait more than they work
         try:
-            return self._train(show, until)
+            return self._train(show, until, deadline)
         finally:
             torch.set_num_threads(threads)
 
-    def _train(self, show: Callable[[Report], None] | None, until: int | None) -> Hamiltonian:
-        last = min(until or self.config.optimizer.steps, self.config.optimizer.steps)
+    def _train(self, show: Callable[[Report], None] | None, until: int | None, deadline: float | None) -> Hamiltonian:
         refresh, every = self.config.optimizer.refresh, self.config.run.checkpoint_every
-        while self.step < last:
-            began = time.perf_counter()
+        began, first = time.monotonic(), self.step
+        while self.step < min(until or self.steps, self.steps):
+            started = time.perf_counter()
             if self.step % refresh == 0:
                 # Checkpoints are taken where a round begins: nothing of a round has to be kept.
                 if self.step and self.step // every != (self.step - refresh) // every:
                     self.save()
+                if deadline is not None and self.step > first:
+                    self._keep_to(deadline, (time.monotonic() - began) / (self.step - first))
                 self._sample()
-            values = self._descend()
-            self.seconds += time.perf_counter() - began
+            values, trouble = self._descend()
+            self.seconds += time.perf_counter() - started
+            if trouble is not None:
+                self._go_back(trouble)
+                began, first = time.monotonic(), self.step
+                continue
             self.step += 1
-            if self.step % self.config.run.log_every == 0 or self.step == last:
+            if self.step % self.config.run.log_every == 0 or self.step == min(until or self.steps, self.steps):
                 values |= {"seconds": self.seconds, "evaluations_per_s": self.evaluations / self.seconds}
                 values |= self._held_out()
                 self.log.write(self.step, values | named_parameters(self.hamiltonian))
                 if show is not None:
-                    show(Report(self.step, self.config.optimizer.steps, values))
-        if self.step == self.config.optimizer.steps:
+                    show(Report(self.step, self.steps, values))
+        if self.step == self.steps:
             self.save()
         return self.averaged_model()
+
+    def _keep_to(self, deadline: float, seconds_per_step: float) -> None:
+        """Plan no more steps than there is time for; all ranks the same."""
+        affordable = self.step + int((deadline - time.monotonic()) / seconds_per_step)
+        refresh = self.config.optimizer.refresh
+        fewer = max(self.step + refresh, affordable // refresh * refresh)
+        self.steps = self.ranks.agreed(min(self.steps, fewer))
 
     def _sample(self) -> None:
         """One round: data to compare with, chains advanced under the model as it is."""
         settings = self.config
         rng = np.random.default_rng([settings.run.seed, self.ranks.rank, self.step])
-        data = draw_data(self.train, settings.sampler.pool, settings.data.symmetries, rng)
+        drawn = drawn_evenly(settings.sampler.pool, len(self.train), rng)
+        data = self.train.chosen(drawn)
+        if settings.data.symmetries:
+            data = turned(data, rng)
         warming = self.step < settings.warmstart.steps
         chains = self.warmup_chains if warming else self.chains
         reference = without_network(self.hamiltonian) if warming else self.hamiltonian
@@ -170,9 +223,12 @@ class Trainer:
             with torch.no_grad():
                 gaps = [self.pool.chosen(part).energies(reference).gap for part in parts]
             self.reference = torch.cat(gaps).mean(1, keepdim=True)
+        self.weights = None if self.member_weights is None else self.member_weights[torch.from_numpy(drawn)]
         self.acceptance = moves.acceptance
+        self.rails.new_round(self.acceptance)
 
-    def _descend(self) -> dict[str, float]:
+    def _descend(self) -> tuple[dict[str, float], str | None]:
+        """One step of the optimizer, unless it shows what is wrong."""
         settings = self.config
         rng = np.random.default_rng([settings.run.seed, self.ranks.rank, self.step, 1])
         which = torch.from_numpy(np.sort(rng.permutation(settings.sampler.pool)[: settings.optimizer.batch]))
@@ -180,11 +236,14 @@ class Trainer:
         energies = self.pool.chosen(which).energies(self.hamiltonian)
         gap = energies.gap / temperature
         reference = None if self.reference is None else self.reference[which]
-        loss = energies.loss(settings.objective, temperature, reference)
+        weights = None if self.weights is None else self.weights[which]
+        loss = energies.loss(settings.objective, temperature, reference, weights)
         if self.pushes is not None:
             excess, push = self.pushes.excess(self.hamiltonian, temperature, self.step)
             loss, pushed = loss + excess, {"push": push}
-        self._watch(loss, gap)
+        trouble = self.rails.trouble(loss.item(), gap.mean().item(), self.acceptance)
+        if trouble is not None:
+            return {}, trouble
         self.optimizer.zero_grad()
         loss.backward()
         self.ranks.average_gradients(self.hamiltonian)
@@ -195,7 +254,7 @@ class Trainer:
             group["lr"] = group["initial_lr"] * self._rate(self.step)
         self.optimizer.step()
         self._average()
-        return {
+        values = {
             "loss": loss.item(),
             "energy_data": energies.total.chunk(2)[0].mean().item(),
             "energy_chains": energies.total.chunk(2)[1].mean().item(),
@@ -204,6 +263,7 @@ class Trainer:
             "rate": self._rate(self.step),
             **pushed,
         }
+        return values, None
 
     def _held_out(self) -> dict[str, float]:
         """Energy of states never trained on: where it rises above that of the data, the model learns by heart."""
@@ -214,12 +274,11 @@ class Trainer:
             return {"energy_holdout": self.hamiltonian.of_states(states).total.mean().item()}
 
     def _rate(self, step: int) -> float:
-        """1, then a cosine to zero over the last `decay` of the steps."""
-        settings = self.config.optimizer
-        begin = settings.steps * (1 - settings.decay)
+        """1, then a cosine to zero over the last `decay` of the steps; less where the run has gone back."""
+        begin = self.steps * (1 - self.config.optimizer.decay)
         if step < begin:
-            return 1.0
-        return 0.5 * (1 + math.cos(math.pi * (step - begin) / max(settings.steps - begin, 1)))
+            return self.calm
+        return self.calm * 0.5 * (1 + math.cos(math.pi * (step - begin) / max(self.steps - begin, 1)))
 
     def _average(self) -> None:
         keep = self.config.optimizer.averaging
@@ -229,24 +288,42 @@ class Trainer:
             for key, value in self.hamiltonian.state_dict().items():
                 self.averaged[key].mul_(keep).add_(value, alpha=1 - keep)
 
-    def _watch(self, loss: Tensor, gap: Tensor) -> None:
-        """Stop early and clearly when the energies run away."""
-        limits = self.config.run
-        finite, mean_gap = bool(torch.isfinite(loss)), gap.detach().mean().item()
-        wild = not finite or abs(mean_gap) > limits.max_gap or self.acceptance < limits.min_acceptance
-        self.suspicious = self.suspicious + 1 if wild else 0
-        if finite and self.suspicious < PATIENCE:
-            return
-        kept = f"the weights of the last checkpoint are kept in {self.folder}" if self.folder else "nothing was written"
-        raise TrainingDiverged(
-            f"Training diverged at step {self.step} (loss {loss.item():.3g}, gap {mean_gap:.3g}, acceptance "
-            f"{self.acceptance:.2%}): {kept}; lower optimizer.lr, clip gradients or freeze the symbolic part."
+    def _copied(self) -> Good:
+        def copies(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+            return {key: value.detach().clone() for key, value in tensors.items()}
+
+        chains = self.chains.states
+        return Good(
+            self.step,
+            copies(self.hamiltonian.state_dict()),
+            copies(self.averaged),
+            copies(checkpoints.optimizer_tensors(self.optimizer)),
+            None if chains is None else chains.chosen(np.arange(len(chains))),
         )
+
+    def _go_back(self, trouble: str) -> None:
+        """To the last good weights, at half the rate; a run that does so too often ends."""
+        if len(self.events) >= self.config.run.rollbacks:
+            kept = f"the weights of step {self.good.step} are kept" + (f" in {self.folder}" if self.folder else "")
+            raise TrainingDiverged(
+                f"Training diverged at step {self.step}: {trouble}; {kept}; lower optimizer.lr, clip gradients or "
+                "freeze the symbolic part."
+            )
+        self.events.append(f"step {self.step}: {trouble}; back to step {self.good.step}, at half the rate")
+        good, self.calm = self.good, self.calm * CALMER
+        self.step, self.rails.suspicious = good.step, 0
+        self.hamiltonian.load_state_dict(good.weights)
+        self.averaged = {key: value.clone() for key, value in good.averaged.items()}
+        checkpoints.restore_optimizer(self.optimizer, good.optimizer)
+        self.chains.states = None if good.chains is None else good.chains.chosen(np.arange(len(good.chains)))
+        self.log.cut_after(self.step)
 
     # -- checkpoints -------------------------------------------------------------------------------------------
 
     def save(self) -> None:
         """Write a checkpoint: chains of every rank first, then the model file that makes it count."""
+        if self.rails.suspicious == 0:
+            self.good = self._copied()
         if self.folder is None:
             return
         chains: dict[str, Tensor] = {}
@@ -268,6 +345,10 @@ class Trainer:
                 "evaluations": self.evaluations,
                 "seconds": self.seconds,
                 "ranks": self.ranks.count,
+                "steps": self.steps,
+                "calm": self.calm,
+                "events": self.events,
+                "acceptances": self.rails.acceptances,
                 "config": self.config.model_dump(mode="json"),
                 "data": self.described.model_dump(mode="json"),
             }
@@ -296,12 +377,15 @@ class Trainer:
         self.averaged = saved.part("averaged")
         checkpoints.restore_optimizer(self.optimizer, saved.part("optimizer"))
         self.step, self.evaluations = saved.header["step"], saved.header["evaluations"]
-        self.seconds = saved.header["seconds"]
+        self.seconds, self.steps = saved.header["seconds"], saved.header["steps"]
+        self.calm, self.events = saved.header["calm"], saved.header["events"]
+        self.rails.acceptances = saved.header["acceptances"]
         chains = checkpoints.load(checkpoints.chain_file(folder, self.step, self.ranks.rank)).tensors
         if chains:
             # Runs of older versions kept no properties, because they had none.
             arrays: dict[str, Any] = {"properties": None} | {key: value.numpy() for key, value in chains.items()}
             self.chains.states = replace(self.train, arrays={}, **arrays)
+        self.good = self._copied()
         self.log.cut_after(self.step)
 
 

@@ -23,6 +23,11 @@ MAX_FLIPS = 2_000_000
 """Flips used at most, drawn evenly over the states: 100 MB, seconds, and far more than precision needs."""
 
 
+RIDGE = 1e-5
+"""Weight of the squared energies, in units of T, beside the loss of a flip: nothing where flips of both outcomes are
+seen, a bound where outlines are so smooth that no flip of the data is ever right."""
+
+
 class AnalyticFit(NamedTuple):
     """Energies by term, in the order of its features; the number of flips used and the mean loss per flip."""
 
@@ -47,7 +52,7 @@ def mean_volume(snapshots: Snapshots) -> float:
 
 def fit_analytic(symbolic: Symbolic, snapshots: Snapshots, *, temperature: float = 1.0, seed: int = 0) -> AnalyticFit:
     """Energies of the terms that make every single flip of the data as improbable as it should be; what terms aim at
-    (V*) stays as it is."""
+    (V*) stays as it is, unless it is free."""
     rng = np.random.default_rng(seed)
     every = (_features(symbolic, snapshots, state, rng) for state in range(len(snapshots)))
     parts = [found for found in every if found is not None]
@@ -61,8 +66,9 @@ def fit_analytic(symbolic: Symbolic, snapshots: Snapshots, *, temperature: float
     widths = [parts[0][name].shape[1] for name in names]
     features = np.concatenate([np.concatenate([part[name] for name in names], axis=1) for part in parts]) / temperature
     seen = np.abs(features).sum(axis=0) > 0
-    energies = np.zeros(features.shape[1])
-    energies[seen], loss = _logistic_newton(features[:, seen])
+    energies, scale = np.zeros(features.shape[1]), np.sqrt((features[:, seen] ** 2).mean(axis=0))
+    fitted, loss = _logistic_newton(features[:, seen] / scale)
+    energies[seen] = fitted / scale
     by_term = np.split(energies, np.cumsum(widths)[:-1])
     return AnalyticFit(dict(zip(names, by_term, strict=True)), len(features), loss)
 
@@ -103,7 +109,7 @@ def _logistic_newton(features: NDArray[np.float64], steps: int = 30) -> tuple[ND
     def value(w: NDArray[np.float64]) -> float:
         return float(np.logaddexp(0.0, -(features @ w)).mean()) + ridge / 2 * float(w @ w)
 
-    ridge = 1e-9 * float((features**2).mean())
+    ridge = RIDGE * float((features**2).mean())
     w = np.zeros(features.shape[1])
     current = value(w)
     for _ in range(steps):

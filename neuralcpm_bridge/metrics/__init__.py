@@ -31,7 +31,9 @@ from .tissue import (
     heterotypic_fraction,
     heterotypic_share,
     mean_aspect_ratios,
+    mean_volumes,
     principal_axes,
+    volume_spreads,
 )
 
 __all__ = [
@@ -87,6 +89,8 @@ def _measures(state: CellState, types: int) -> dict[str, NDArray[np.float64]]:
     contacts, arrangement = contact_lengths(state, types), Arrangement(state, types)
     measures = {
         "fragmented_cells": fragmented_cells(state),
+        "volume": mean_volumes(state, types),
+        "volume_spread": volume_spreads(state, types),
         "aspect_ratio": mean_aspect_ratios(state, types),
         "contact_length": contacts,
         "heterotypic_fraction": heterotypic_share(contacts),

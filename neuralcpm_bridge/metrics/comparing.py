@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations_with_replacement, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,13 @@ from .paper import volume_range, volumes_fit
 
 MEASURES = {
     "volume_mean": "mean volume",
+    "volume": "volume of {}",
+    "volume_spread": "spread of volumes, {}",
     "p_volume": "states with all volumes as in the data (p_volume)",
     "p_unfragmented": "states with at most 3 broken cells (p_unfragmented)",
     "fragmented_cells": "broken cells per state",
     "heterotypic_fraction": "share of interface between types",
+    "contact_length": "contact of {} with {}",
     "aspect_ratio": "aspect ratio of {}",
     "surface": "surface of {}",
     "medium_share": "share of {}'s surface at the medium",
@@ -36,6 +39,10 @@ CELL_TYPES_TO_COMPARE = 2
 """Types whose shapes are subtracted: with more of them there is no one difference to state."""
 
 
+NOT_OF_ONE_CELL_TYPE = ("volume",)
+"""Measures by type that say the same as the one over all cells where there is one type."""
+
+
 class Measured(NamedTuple):
     """A mean over states and its standard error (0 for a single state)."""
 
@@ -45,6 +52,11 @@ class Measured(NamedTuple):
 
 def comparable_measures(samples: Snapshots, data: Snapshots) -> dict[str, Measured]:
     """Rows of the table: every measure that is defined, each a number of its own."""
+    return {title: measured(values) for title, values in measures_by_state(samples, data).items()}
+
+
+def measures_by_state(samples: Snapshots, data: Snapshots) -> dict[str, NDArray[np.float64]]:
+    """Every measure by its title, one value per state in which it is defined; `data`: for its range of volumes."""
     allowed = volume_range(data)
     names = samples.type_names or tuple(f"type {number}" for number in range(int(samples.types.max()) + 1))
     values: dict[str, list[float]] = {}
@@ -53,10 +65,10 @@ def comparable_measures(samples: Snapshots, data: Snapshots) -> dict[str, Measur
         for title, value in _rows(found, names).items():
             if value is not None:
                 values.setdefault(title, []).append(value)
-    return {title: _measured(np.array(values[title])) for title in _rows(found, names) if title in values}
+    return {title: np.array(values[title]) for title in _rows(found, names) if title in values}
 
 
-def _measured(values: NDArray[np.float64]) -> Measured:
+def measured(values: NDArray[np.float64]) -> Measured:
     error = values.std(ddof=1) / np.sqrt(values.size) if values.size > 1 else 0.0
     return Measured(float(values.mean()), float(error))
 
@@ -72,6 +84,13 @@ def _rows(found: dict[str, Any], names: Sequence[str]) -> dict[str, float | None
         if key == "neighbours":
             for own, other in product(range(1, len(names)), repeat=2):
                 rows[title.format(names[other], names[own])] = value[own][other]
+            continue
+        if key == "contact_length":
+            for own, other in combinations_with_replacement(range(len(names)), 2):
+                if other:  # the medium does not touch itself
+                    rows[title.format(names[other], names[own])] = value[own][other]
+            continue
+        if key in NOT_OF_ONE_CELL_TYPE and len(names) == 2:
             continue
         # measures along an axis know types 1 and 2 only, the others start with the medium
         first = 1 if key == "variance_fractions" else 0

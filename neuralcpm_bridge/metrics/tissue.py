@@ -51,11 +51,29 @@ def _eigen(state: CellState) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 def mean_aspect_ratios(state: CellState, types: int | None = None) -> NDArray[np.float64]:
     """Mean aspect ratio of the cells of each type, `[T]` (the medium's entry is NaN)."""
+    return _type_means(aspect_ratios(state), state, types)
+
+
+def mean_volumes(state: CellState, types: int | None = None) -> NDArray[np.float64]:
+    """Mean volume of the cells of each type, `[T]` (the medium's entry is NaN)."""
+    return _type_means(state.volumes.astype(np.float64), state, types)
+
+
+def volume_spreads(state: CellState, types: int | None = None) -> NDArray[np.float64]:
+    """Root mean square difference of volumes from their type's mean, `[T]`; NaN where a type has one cell or none."""
+    means = mean_volumes(state, types)
+    squares = (state.volumes - means[np.clip(state.types, 0, means.size - 1)]) ** 2
+    numbers = np.bincount(state.types[state.cells], minlength=means.size)
+    return np.where(numbers > 1, np.sqrt(_type_means(squares, state, types)), np.nan)
+
+
+def _type_means(of_ids: NDArray[np.float64], state: CellState, types: int | None) -> NDArray[np.float64]:
+    """Means of a value of every id over the cells of each type, `[T]`; NaN for the medium and types without cells."""
     count = int(types if types is not None else state.types.max() + 1)
-    ratios, cells = aspect_ratios(state), state.cells
-    of_type = state.types[cells]
+    of_type = state.types[state.cells]
     numbers = np.bincount(of_type, minlength=count).astype(np.float64)
-    return np.bincount(of_type, ratios[cells], minlength=count) / np.where(numbers > 0, numbers, np.nan)
+    totals = np.bincount(of_type, of_ids[state.cells], minlength=count)
+    return totals / np.where(numbers > 0, numbers, np.nan)
 
 
 def contact_lengths(state: CellState, types: int | None = None) -> NDArray[np.float64]:

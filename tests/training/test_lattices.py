@@ -13,8 +13,8 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.metrics import mean_aspect_ratios
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
-from training import chains, samplers
-from training.chains import Chains, draw_data
+from training import samplers
+from training.chains import Chains, turned
 from training.config import ChainSection
 from training.datasets import RECIPES, Recipe, generate
 from training.export import export
@@ -122,23 +122,21 @@ def test_symmetries_turn_states_as_the_lattice_allows() -> None:
     ids = np.zeros((1, 6, 6), dtype=np.int32)
     ids[0, 2, 1:4] = 1
     snapshots = Snapshots(ids, np.array([[0, 1]], dtype=np.int32), (), lattice)
-    drawn = draw_data(snapshots, 200, True, np.random.default_rng(0))
+    drawn = turned(snapshots.chosen([0] * 200), np.random.default_rng(0))
     images = {state.tobytes() for state in drawn.ids}
     assert images == {ids[0].ravel()[turn].tobytes() for turn in lattice.symmetries()}
-    still = draw_data(snapshots, 5, False, np.random.default_rng(0))
-    assert (still.ids == ids).all()
+    assert (snapshots.ids == ids).all()
 
 
 def test_all_chains_of_a_round_share_one_engine_model(data: Snapshots, monkeypatch: pytest.MonkeyPatch) -> None:
     built = []
     make = samplers.model_of
     monkeypatch.setattr(samplers, "model_of", lambda hamiltonian: built.append(0) or make(hamiltonian))
-    monkeypatch.setattr(chains, "GROWTH_MCS", 2)
-    groups = (ChainSection(start="data", sweeps=(1, 2)), ChainSection(start="mixed", sweeps=(1,)))
+    groups = (ChainSection(start="data", sweeps=(1, 2)), ChainSection(start="mixed", sweeps=(1,), settle=2))
     trainer = Trainer(tiny_config(**short()), data)
     together = Chains(groups, 4)
     for expected in (1, 2):
-        partners = draw_data(data, 4, False, np.random.default_rng(0))
+        partners = data.chosen(range(4))
         together.advance(trainer.hamiltonian, ExactChains(), partners, np.random.default_rng(1))
         assert len(built) == expected
 

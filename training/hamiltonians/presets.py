@@ -61,12 +61,14 @@ def make_preset(
     terms: Mapping[str, tuple[float, ...]] | None = None,
     members: int = 1,
     properties: tuple[str, ...] = (),
+    free_targets: bool = False,
 ) -> Hamiltonian:
     """A freshly initialised Hamiltonian of a named size; draws from torch's global generator.
 
     Where the paper starts its closures: w_S = 0.25, w_NN = 1, λ = 0.05, J around 2. `order`: of contacts and surfaces;
     `terms`: further analytic terms and what each one measures of the data on the mean, by cell type; `members`: of the
-    committee of a cell graph; `properties`: of cells that it reads.
+    committee of a cell graph; `properties`: of cells that it reads; `free_targets`: those of
+    constraints are fitted to flips too.
     """
     if name not in PRESETS:
         raise UserError(f"There is no preset {name!r}: choose one of {', '.join(PRESETS)}.")
@@ -82,7 +84,7 @@ def make_preset(
     symbolic = network = None
     if analytic:
         means = {"volume": (target_volume or TARGET_VOLUME[family],), **(terms or {})}
-        start = Start(len(types), where.shape or LATTICES[family], means, order)
+        start = Start(len(types), where.shape or LATTICES[family], means, order, free_targets)
         chosen = {"contact", "volume", *(terms or ()), *(("external",) if rest == "external" else ())}
         symbolic = Symbolic(
             *(term.fresh(start) for key, term in TERMS.items() if key in chosen),

@@ -6,7 +6,7 @@ A class that derives from `Term` with a name registers itself in `TERMS`; everyt
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 TERMS: dict[str, type[Term]] = {}
 """The class of every term, in the order in which their energies are added."""
 
+WEAKEST = 1e-6
+"""Of fitted strengths that cannot be negative."""
+
 START_STRENGTH = 0.05
 """Of a fresh constraint: the paper's λ before training."""
 
@@ -37,6 +40,8 @@ class Start:
     shape: tuple[int, ...]
     means: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     order: int | None = None
+    free_targets: bool = False
+    """Whether a fit to single flips finds targets too, not strengths alone."""
 
 
 class Term(nn.Module, ABC):
@@ -166,6 +171,9 @@ class Constraint(CellTerm):
     signed: ClassVar[bool] = False
     """Whether a strength may be negative: a fit may find any sign of it."""
 
+    free_target: bool = False
+    """Whether a fit to single flips finds the target too."""
+
     def __init__(self, strength: Tensor, target: Tensor, order: int | None = None, train_target: bool = True) -> None:
         super().__init__()
         self.order = order
@@ -199,7 +207,9 @@ class Constraint(CellTerm):
     @classmethod
     def fresh(cls, start: Start) -> Self:
         target = torch.tensor(start.means[cls.name])
-        return cls(torch.full_like(target, START_STRENGTH), target, start.order)
+        made = cls(torch.full_like(target, START_STRENGTH), target, start.order)
+        made.free_target = start.free_targets
+        return made
 
     def readable(self, weight: float) -> dict[str, float]:
         names = numbered(f"{self.name}_strength", self.strength())
@@ -207,18 +217,43 @@ class Constraint(CellTerm):
         return found | numbered(f"{self.name}_target", self.target)
 
     def features(self, flips: Flips) -> Tensor:
-        """By strength: the change of the sum of (Q − target)² over the cells that share it."""
-        now, count = self.measured(flips.states), self.strength.raw.numel()
+        """By strength: the change of the sum of (Q − target)² over the cells that share it; where the target is free,
+        behind them the changes of the sums of Q − target."""
+        now, after = self.measured(flips.states), [self.measured_after(side) for side in flips.sides]
+        squares = self._changes(flips, now, after, self.excess)
+        if not self.free_target:
+            return squares
+
+        def distance(types: Tensor, measured: Tensor) -> Tensor:
+            quantity = measured if measured.shape == types.shape else measured[..., 0]
+            return quantity - of_types(self.target.double(), types)
+
+        return torch.cat([squares, self._changes(flips, now, after, distance)], dim=2)
+
+    def _changes(
+        self, flips: Flips, now: Tensor, after: Sequence[Tensor], of: Callable[[Tensor, Tensor], Tensor]
+    ) -> Tensor:
+        """Of a function of cells' types and what is measured of them, summed by strength, `[B, n, k]`."""
+        count = self.strength.raw.numel()
         total = torch.zeros(*flips.sites.shape, count, dtype=torch.float64, device=flips.sites.device)
-        for side in flips.sides:
-            before, after = (self.excess(side.types, q) for q in (side.of(now), self.measured_after(side)))
-            change = torch.where(side.changes, after - before, torch.zeros_like(before))
+        for side, later in zip(flips.sides, after, strict=True):
+            change = of(side.types, later) - of(side.types, side.of(now))
+            change = torch.where(side.changes, change, torch.zeros_like(change))
             index = (side.types - 1).clamp(min=0) if count > 1 else torch.zeros_like(side.types)
             total.scatter_add_(2, index[..., None], change[..., None].detach())
         return total
 
     def start_at(self, energies: Tensor) -> None:
-        self.strength.set(energies if self.signed else energies.clamp(min=1e-6))
+        """Strengths, and where the target is free the slopes there: s (Q − t)² + l (Q − t) has its least value
+        l / 2s below t."""
+        count = self.strength.raw.numel()
+        strengths = energies[:count] if self.signed else energies[:count].clamp(min=WEAKEST)
+        if self.free_target:
+            # Where data say nothing of a strength, the least value is anywhere: not farther off than the target itself.
+            shift = (energies[count:] / (2 * strengths)).clamp(-self.target.abs(), self.target.abs() / 2)
+            with torch.no_grad():
+                self.target.copy_(self.target - shift)
+        self.strength.set(strengths)
 
 
 def of_types(values: Tensor, types: Tensor) -> Tensor:

@@ -1,0 +1,137 @@
+"""The closure: a committee of cell graphs on top of a frozen H_S, by chains as old as the samples will be."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from neuralcpm_bridge.sampling import GROWTH_MCS, mixed_starts
+from neuralcpm_bridge.snapshots import Snapshots
+
+from ..build import Description, build_hamiltonian, learn_statistics
+from ..config import ChainSection, Config, ModelSection, make_config
+from ..hamiltonians import CellGraph, Hamiltonian
+from ..samplers import ExactChains
+from ..trainer import Report, Trainer
+
+POOL = 24
+SWEEPS = 8
+"""Monte Carlo steps of a chain per round of two steps."""
+MOST_STEPS, FEWEST_STEPS = 900, 120
+PILOT_MCS = 2
+PUSH = 3.0
+"""Typical ΔH, in units of T, that the network may add to a single copy: a correction, not another physics."""
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """`settle`: Monte Carlo steps from a scattered start after which chains are compared with data; they live twice as
+    long on the mean, and so do samples. `steps`: of the optimizer."""
+
+    settle: int
+    steps: int
+
+    @property
+    def sample_mcs(self) -> int:
+        return 2 * self.settle
+
+    @property
+    def chains(self) -> tuple[ChainSection, ...]:
+        """A third leaves the data anew each round and keeps the energy right where the data are; the others come from
+        scattered starts and find every basin that is not in the data."""
+        return (
+            ChainSection(share=1, start="data", reset=1.0, sweeps=(1.0, 2.0, 4.0)),
+            self.from_scattered,
+        )
+
+    @property
+    def from_scattered(self) -> ChainSection:
+        reset = min(1.0, SWEEPS / self.settle)
+        return ChainSection(share=2, start="mixed", reset=reset, sweeps=(float(SWEEPS),), settle=self.settle)
+
+
+def closure_config(
+    section: ModelSection, rounds: int, members: int, lengths: Lengths, seed: int, threads: int
+) -> Config:
+    """What the trainer is told; every number that depends on the data is in the arguments."""
+    model = section.model_dump() | {
+        "preset": f"graph{rounds}-closure",
+        "members": members,
+        "freeze_symbolic": True,
+    }
+    return make_config(
+        {
+            "data": {"holdout": 0.0},
+            "model": model,
+            "warmstart": {"symbolic": False, "steps": 64, "sweeps": [1, 4, 16, 64]},
+            "objective": {"kind": "conditional", "push": PUSH, "bootstrap": members > 1},
+            "sampler": {"pool": POOL, "threads": threads},
+            "chains": [group.model_dump() for group in lengths.chains],
+            "optimizer": {
+                "steps": lengths.steps,
+                "batch": POOL // 2,
+                "refresh": 2,
+                "lr": 3e-3,
+                "decay": 0.5,
+                "clip": 10.0,
+                "averaging": 0.97,
+            },
+            "run": {"seed": seed, "log_every": 10, "checkpoint_every": 50},
+        }
+    )
+
+
+def closure_model(config: Config, data: Snapshots, analytic: Hamiltonian) -> Hamiltonian:
+    """A fresh network that has seen the data's cells, beside analytic terms that stay as they are."""
+    torch.manual_seed(config.run.seed)
+    hamiltonian = build_hamiltonian(config.model, Description.of(data, config.model))
+    assert isinstance(hamiltonian.network, CellGraph)
+    assert hamiltonian.symbolic is not None
+    assert analytic.symbolic is not None
+    learn_statistics(hamiltonian.network, data)
+    hamiltonian.symbolic.load_state_dict(analytic.symbolic.state_dict())
+    return hamiltonian
+
+
+def train_closure(
+    config: Config,
+    data: Snapshots,
+    analytic: Hamiltonian,
+    folder: Path | None,
+    deadline: float,
+    show: Callable[[Report], None] | None = None,
+) -> tuple[Hamiltonian, Trainer]:
+    """Train until its steps are made or the time is over; a folder with a checkpoint is continued."""
+    model = closure_model(config, data.reading(config.model.properties), analytic)
+    trainer = Trainer(config, data, folder, model)
+    return trainer.run(show, deadline=deadline), trainer
+
+
+def chain_speed(config: Config, data: Snapshots, analytic: Hamiltonian, seed: int) -> float:
+    """Monte Carlo steps per second of all threads together, of grown cells under a network that has not learned yet."""
+    model = closure_model(config, data.reading(config.model.properties), analytic)
+    advance = ExactChains(threads=config.sampler.threads).on(model)
+    grow = ExactChains(threads=config.sampler.threads).on(analytic)
+    rng = np.random.default_rng([seed, 31])
+    starts = Snapshots.from_states(mixed_starts(data, POOL, rng))
+    grown, _ = grow(starts, GROWTH_MCS, seed)
+    began = time.monotonic()
+    advance(grown, PILOT_MCS, seed)
+    return POOL * PILOT_MCS / max(time.monotonic() - began, 1e-3)
+
+
+def without_network(closure: Hamiltonian, analytic: Hamiltonian) -> Hamiltonian:
+    """The closure's architecture around other analytic energies, its network silent: where nothing is to be added."""
+    silent = copy.deepcopy(closure)
+    assert silent.symbolic is not None
+    assert analytic.symbolic is not None
+    assert silent.network_weight is not None
+    silent.symbolic.load_state_dict(analytic.symbolic.state_dict())
+    silent.network_weight.set(torch.zeros((), dtype=torch.float64))
+    return silent

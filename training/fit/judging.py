@@ -1,0 +1,110 @@
+"""How like the data a model's samples are: every measure with its error, and what follows from them, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from neuralcpm_bridge.metrics.comparing import Measured, measured, measures_by_state
+from neuralcpm_bridge.snapshots import Snapshots
+
+WITHIN = 2.0
+"""Standard errors within which a measure counts as reproduced."""
+SHARES = ("p_volume", "p_unfragmented")
+SHARE_TOLERANCE = 0.05
+"""Of measures that are shares of states, often exactly 1 without a spread."""
+NAMED = 4
+"""Measures that a verdict names at most."""
+WHOLE = 0.95
+"""Share of states with whole cells and the data's volumes below which a model is not fit for use."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Measures of one set of samples beside those of data, by title."""
+
+    rows: dict[str, Measured]
+    distances: dict[str, float]
+    """From the data, in standard errors of both."""
+
+    @property
+    def reproduced(self) -> list[str]:
+        return [title for title, distance in self.distances.items() if abs(distance) <= WITHIN]
+
+    @property
+    def missed(self) -> list[str]:
+        """Farthest first."""
+        far = [title for title, distance in self.distances.items() if abs(distance) > WITHIN]
+        return sorted(far, key=lambda title: -abs(self.distances[title]))
+
+    @property
+    def misfit(self) -> float:
+        """Mean square of the distances: about 1 for samples of the data's own distribution."""
+        return float(np.mean([min(abs(d), 20.0) ** 2 for d in self.distances.values()]))
+
+    @property
+    def whole(self) -> bool:
+        """Whether cells stay in one piece, as in the data, and keep their volumes."""
+        return all(row.mean >= WHOLE for title, row in self.rows.items() if any(name in title for name in SHARES))
+
+
+def rows_of(states: Snapshots, data: Snapshots) -> dict[str, Measured]:
+    return {title: measured(values) for title, values in measures_by_state(states, data).items()}
+
+
+def judge(samples: Snapshots, wanted: Mapping[str, Measured], data: Snapshots) -> Judged:
+    """Samples beside the measures of states that the training never saw; `data`: for its range of volumes."""
+    rows = rows_of(samples, data)
+    return Judged(rows, {title: distance(rows[title], wanted[title], title) for title in wanted if title in rows})
+
+
+def distance(found: Measured, wanted: Measured, title: str) -> float:
+    """In standard errors of both; shares of states are forgiven a few per cent."""
+    difference = found.mean - wanted.mean
+    if any(name in title for name in SHARES):
+        return WITHIN * difference / SHARE_TOLERANCE
+    error = float(np.hypot(found.error, wanted.error))
+    if error == 0:
+        return 0.0 if abs(difference) <= 1e-9 * max(1.0, abs(wanted.mean)) else float(np.sign(difference)) * 99.0
+    return difference / error
+
+
+def verdict(closure: Judged, baseline: Judged, adds: bool, more: str | None) -> str:
+    """What a biologist is told first."""
+    count = len(closure.distances)
+    if not adds:
+        said = [
+            "Contact and volume energies describe these data: there is nothing to add, and the network is silent; "
+            f"{len(baseline.reproduced)} of {count} measures lie within two standard errors."
+        ]
+        missed = baseline.missed
+    else:
+        said = [
+            f"{len(closure.reproduced)} of {count} measures lie within two standard errors of the data; of the "
+            f"baseline (contact and volume energies alone) {len(baseline.reproduced)}."
+        ]
+        missed = closure.missed
+        worst = max(baseline.distances, key=lambda title: abs(baseline.distances[title]))
+        said.append(
+            f"What the baseline misses most: {worst}, by {abs(baseline.distances[worst]):.0f} standard errors; the "
+            f"closure by {abs(closure.distances[worst]):.1f}."
+        )
+    if missed:
+        rest = f" and {len(missed) - NAMED} more" if len(missed) > NAMED else ""
+        said.append(f"Not reproduced: {'; '.join(missed[:NAMED])}{rest}.")
+    if adds and not closure.whole:
+        said.append("Cells do not stay whole or lose their volumes: do not use this model before it is trained longer.")
+    if adds and closure.misfit > baseline.misfit:
+        said.append("The baseline is nearer to the data than the closure: use baseline.onnx.")
+    if more is not None:
+        said.append(f"More snapshots would help: {more}.")
+    return " ".join(said)
+
+
+def score(values: NDArray[np.float64], others: NDArray[np.float64]) -> float:
+    """Difference of two means in standard errors of both."""
+    error = np.sqrt(values.var(ddof=1) / len(values) + others.var(ddof=1) / len(others)) if len(values) > 1 else 0.0
+    return float((values.mean() - others.mean()) / max(float(error), 1e-12))

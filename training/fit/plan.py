@@ -1,0 +1,100 @@
+"""What a fit chose before its closure is trained, kept as `plan.json`: a run that was killed goes on as it began."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.snapshots import Snapshots
+
+from ..build import Description, build_hamiltonian
+from ..config import ModelSection
+from ..export.artifact import from_weights, weights_of
+from ..hamiltonians import Hamiltonian
+from .closure import Lengths
+
+FILE = "plan.json"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`analytic`: H_S of the closure, `baseline`: the analytic model on its own; `residual`: by how many standard
+    errors the baseline's moments differ from the data's at most."""
+
+    section: ModelSection
+    analytic: Hamiltonian
+    baseline: Hamiltonian
+    lengths: Lengths
+    said: tuple[str, ...]
+    relaxation: int
+    settled: bool
+    residual: float
+
+    def write(self, folder: Path, identity: dict[str, Any]) -> None:
+        tree = {
+            "of": identity,
+            "model": self.section.model_dump(mode="json"),
+            "lengths": asdict(self.lengths),
+            "said": self.said,
+            "relaxation": self.relaxation,
+            "settled": self.settled,
+            "residual": self.residual,
+            "analytic": _numbers(self.analytic),
+            "baseline": _numbers(self.baseline),
+        }
+        with writing(folder / FILE) as temporary:
+            temporary.write_text(json.dumps(tree, indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path, identity: dict[str, Any], data: Snapshots) -> Plan | None:
+        """The plan of a folder, if it has one."""
+        path = folder / FILE
+        if not path.exists():
+            return None
+        try:
+            tree = json.loads(path.read_text(encoding="utf-8"))
+            if tree["of"] != identity:
+                raise UserError(
+                    f"{folder} holds a fit of other data or with other settings: choose a new folder with -o."
+                )
+            section = ModelSection.model_validate(tree["model"])
+            return cls(
+                section,
+                _model(section, data, tree["analytic"]),
+                _model(section, data, tree["baseline"]),
+                Lengths(**tree["lengths"]),
+                tuple(tree["said"]),
+                tree["relaxation"],
+                tree["settled"],
+                tree["residual"],
+            )
+        except (OSError, ValueError, KeyError, TypeError):
+            raise UserError(f"{path} is not a readable plan of a fit: remove the folder, or choose another.") from None
+
+
+def _numbers(model: Hamiltonian) -> dict[str, Any]:
+    return {key: value.tolist() for key, value in weights_of(model).items()}
+
+
+def _model(section: ModelSection, data: Snapshots, weights: dict[str, Any]) -> Hamiltonian:
+    """The analytic model with these weights, in the shapes that a closure's analytic part has."""
+    described = Description.of(data, section)
+    arrays = {key: np.array(value) for key, value in weights.items()}
+    orders = {} if section.order is None else {"contact": section.order, "surface": section.order}
+    read = from_weights(described.types, described.lattice, described.cells, arrays, orders, None)
+    model = build_hamiltonian(section.model_copy(update={"properties": ()}), described)
+    assert model.symbolic is not None
+    assert read.symbolic is not None
+    model.symbolic.weight.set(read.symbolic.weight().detach())
+    with torch.no_grad():
+        for name, term in model.terms.items():
+            for own, kept in zip(term.parameters(), read.terms[name].parameters(), strict=True):
+                own.copy_(kept.expand_as(own))
+    return model
