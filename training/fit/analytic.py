@@ -1,5 +1,6 @@
 """H_S from data, without a setting: a neighbour order and energies from single flips, checked by chains and corrected
-by them; and the analytic baseline, the same terms trained until chains from scattered starts have the data's moments."""
+by them; and the analytic baseline, the same terms trained until chains from scattered starts have the data's
+moments."""
 
 from __future__ import annotations
 

@@ -197,8 +197,8 @@ class Fitting:
         lengths = self._lengths(section, start.hamiltonian, relaxed.mcs)
         self.narrator.tell(
             f"Contacts to neighbours of order {section.order}, {100 * start.acceptance:.0f} % of copies accepted; "
-            f"cells settle in {'about' if relaxed.settled else 'more than'} {relaxed.mcs} MCS. In {self.wanted.minutes:g} "
-            f"minutes: up to {lengths.steps} training steps, {REPLICATES} samples of {lengths.sample_mcs} MCS each."
+            f"cells settle in {'about' if relaxed.settled else 'more than'} {relaxed.mcs} MCS. "
+            f"In {self.wanted.minutes:g} minutes: up to {lengths.steps} training steps, {REPLICATES} samples of {lengths.sample_mcs} MCS each."
         )
         if lengths.settle < relaxed.mcs:
             self.narrator.tell(
