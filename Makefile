@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := neuralcpm_bridge training cc3d_steppables morpheus_xml tests benchmarks examples
-CXX_SOURCES = $(shell find neuralcpm_bridge/engine morpheus_xml/plugin tests -name '*.[ch]pp' -o -name '*.[ch]')
+CXX_SOURCES = $(shell find neuralcpm_bridge/engine morpheus_xml/plugin tests benchmarks -name '*.[ch]pp' -o -name '*.[ch]')
 
 .PHONY: install test demo lint types unit soak sanitize cross clean
 
