@@ -99,8 +99,8 @@ NCPM_API uint32_t ncpm_abi_version(void);
 /* What went wrong in this thread's last failed call; "" if none failed. Valid until the thread's next call. */
 NCPM_API const char* ncpm_last_error(void);
 
-/* The instruction set the kernels run on ("avx512", "avx2", "baseline"); NULL if NEURALCPM_ISA asks for an unusable
- * one. */
+/* The instruction set the kernels run on ("avx512", "avx2", "neon", "baseline"); NULL if NEURALCPM_ISA asks for an
+ * unusable one. */
 NCPM_API const char* ncpm_isa(void);
 
 /* -- Models ------------------------------------------------------------------------------------------------ */
