@@ -80,7 +80,7 @@ def test_contents(built: Path) -> None:
     assert [name for name in names if name.startswith("neuralcpm_bridge/lib/") and "ncpm" in name]
     for name in (
         "neuralcpm_bridge/include/ncpm.h",
-        "neuralcpm_bridge/report/style.css",
+        "neuralcpm_bridge/app/report/style.css",
         "neuralcpm_bridge/pretrained/cell-sorting/model.onnx",
         "training/data/mnist_digits_2000.npz",
     ):
