@@ -1,5 +1,6 @@
 """Verbs about one model file, and what they answer to bad input."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from neuralcpm_bridge.app.cli.progress import progress
 from neuralcpm_bridge.artifact import load_artifact
 from neuralcpm_bridge.backends.engine import EngineBackend
 from neuralcpm_bridge.lattice import Lattice
+from neuralcpm_bridge.snapshots import Snapshots
+from neuralcpm_bridge.state import CellState
 
 from .analytic import artifact_of, blocks, metadata_of, weights_of
 from .strategies import random_state
@@ -292,10 +295,21 @@ def test_the_progress_bar(capsys: pytest.CaptureFixture[str]) -> None:
     assert "gone" not in capsys.readouterr().err
 
 
-def test_doctor(cli) -> None:
+def test_doctor(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     code, out, err = cli("doctor")
     assert code == 0, err
     assert "engine" in out
+    assert "[train]" in out  # no markup of the table's
+
+
+def test_brackets_in_a_file_are_letters(cli, tmp_path: Path) -> None:
+    """Names come from strangers' files: nothing in them is a colour, or an unfinished one."""
+    state = CellState(np.pad(np.ones((3, 3), dtype=np.int32), 2), np.array([0, 1], dtype=np.int32))
+    Snapshots.from_states([state], type_names=("medium", "[/red]")).save(tmp_path / "odd.npz")
+    code, out, err = cli("data", "info", tmp_path / "odd.npz")
+    assert code == 0, err
+    assert "[/red]" in out
 
 
 def test_importing_the_package_costs_next_to_nothing_and_never_imports_torch() -> None:

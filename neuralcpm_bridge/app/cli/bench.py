@@ -17,7 +17,7 @@ def bench(as_json: Json = False) -> None:
         return
     from rich.console import Console
 
-    with Console().status("measuring, about a minute …"):
+    with Console(markup=False).status("measuring, about a minute …"):
         report = run_bench()
     print_report(report)
 
@@ -26,7 +26,7 @@ def print_report(report: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console(markup=False)
     table = Table("model", "ΔH µs", "p95", "commit µs", "ONNX Runtime full energy", "ratio", "GMAC/s", "local8's ΔH")
     table.title = f"100×100, 50 cells, one thread, {report['isa']}; GEMM {report['gemm_gmac_per_s']:.0f} GMAC/s"
     for name, values in report["delta"].items():

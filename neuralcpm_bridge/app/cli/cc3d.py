@@ -160,6 +160,6 @@ def verify(
         table = Table(show_header=False, title=f"{project.name} in CompuCell3D", title_justify="left")
         for key, value in report.items():
             table.add_row(key.replace("_", " "), f"{value:.3g}" if isinstance(value, float) else str(value))
-        Console().print(table)
+        Console(markup=False).print(table)
     if not report["ok"]:
         raise typer.Exit(1)

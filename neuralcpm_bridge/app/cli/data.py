@@ -279,7 +279,7 @@ def _print_info(name: str, facts: dict[str, Any]) -> None:
     for number, name in enumerate(types[1:], 1):
         columns = [_number(facts["aspect_ratio"][number]), _number(facts["clusters"][number])]
         by_type.add_row(name, *columns, *(_number(length) for length in contacts[number]))
-    console = Console()
+    console = Console(markup=False)
     console.print(overview)
     console.print(by_type)
     for remark in facts["remarks"]:

@@ -54,7 +54,7 @@ def narrated(name: str) -> Iterator[NarratedStep]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn(f"{name:<{NAME_WIDTH}}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    began, console = time.perf_counter(), Console(stderr=True)
+    began, console = time.perf_counter(), Console(stderr=True, markup=False)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         step = NarratedStep(bar)
         yield step

@@ -95,7 +95,7 @@ def _print_behaviour(behaviour: Behaviour) -> None:
         )
         kept = f"{100 * row.kept:.0f} %" if row.matters else "" if row.holds else "differs"
         table.add_row(title, without, model, distilled, kept)
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def _print_table(values: dict[str, float], shares: dict[str, float]) -> None:
@@ -106,4 +106,4 @@ def _print_table(values: dict[str, float], shares: dict[str, float]) -> None:
     for name, value in values.items():
         carries = "with its strength" if name.startswith("target_") else f"{100 * shares[name]:.1f} %"
         table.add_row(name, f"{value:.4g}", carries)
-    Console().print(table)
+    Console(markup=False).print(table)

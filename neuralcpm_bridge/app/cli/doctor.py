@@ -27,7 +27,7 @@ def doctor() -> None:
     table = Table(*columns, title="neuralcpm doctor", title_justify="left")
     for finding in [*package_findings(), *engine_findings(), *runtime_findings(), *host_findings()]:
         table.add_row(finding.what, finding.found, finding.advice)
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def package_findings() -> list[Finding]:

@@ -84,4 +84,4 @@ def _print_table(found: Explanation) -> None:
         values = f"{figure(low)} to {figure(high)} {response.unit}".strip()
         at = "an end" if place is None else figure(place)
         table.add_row(response.cell_type, response.quantity, values, f"{figure(response.strength)} T", at)
-    Console().print(table)
+    Console(markup=False).print(table)

@@ -66,7 +66,7 @@ def energy(
         more = [f"{spread:.3g}"] if network is not None and network.members > 1 else []
         more += [", ".join(map(str, outside)) or "–"] if artifact.ranges else []
         table.add_row(str(number), *(f"{value:.6g}" for value in values), *more)
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def verify(
@@ -173,7 +173,7 @@ def _print_info(artifact: Artifact) -> None:
     for cell_type, ranges in artifact.ranges.items():
         known = ", ".join(f"{name} {low:.4g} to {high:.4g}" for name, (low, high) in ranges.items())
         table.add_row(f"training data, {cell_type}", known)
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def _network_text(network: NeuralEntry) -> str:
@@ -218,5 +218,5 @@ def _print_verification(name: str, report: dict[str, Any]) -> None:
     table = Table("back end", "max |error| of ΔH", "mean |Δp(accept)|", title=title)
     for backend, values in report["backends"].items():
         table.add_row(backend, f"{values['max_abs_error']:.2e}", f"{values['decision_mismatch']:.2e}")
-    Console().print(table)
+    Console(markup=False).print(table)
     print("agreed" if report["ok"] else "DISAGREED: do not use this model, export it again")

@@ -36,7 +36,7 @@ def models(as_json: Json = False) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    console = Console(markup=False)
     for row in rows:
         table = Table(show_header=False, title=row["name"], title_justify="left")
         table.add_column(no_wrap=True)

@@ -59,8 +59,14 @@ def progress(title: str = "", total: float | None = None, *, unit: str = "", kee
             of = "" if task.total is None else f"/{task.total:g}"
             return Text(f"{task.completed:g}{of} {unit}".rstrip())
 
-    columns = (TextColumn("{task.description}"), BarColumn(), Count(""), TimeElapsedColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=not keep)
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        Count(""),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    bar = Progress(*columns, console=Console(stderr=True, markup=False), transient=not keep)
     try:
         yield Bar(bar, bar.add_task(title, total=total))
     finally:

@@ -33,6 +33,6 @@ def report(
     from .machine import usable_cores
 
     sampling = Sampling(replicates, mcs, seed, usable_cores()) if mcs else None
-    with Console(stderr=True).status("…") as status:
+    with Console(stderr=True, markup=False).status("…") as status:
         names = write_report(runs, output, data=data, title=title, sampling=sampling, tell=status.update)
     print(f"Wrote {output} about {', '.join(names)}: open it in any browser.")

@@ -104,7 +104,7 @@ def simulate(
         forbid_extinction=meta.extinction,
     )
     running = open_chains(artifact, starts, dynamics, threads or usable_cores())
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False)
     if not artifact.engine_serves:
         console.print(f"The engine does not cover {meta.architecture}: running on {running.name}.")
     recording = Recording(meta.types)

@@ -191,7 +191,7 @@ def reproduce(
 
     from rich.console import Console
 
-    console = Console(stderr=True)
+    console = Console(stderr=True, markup=False)
     with console.status("…") as status:
 
         def tell(message: str) -> None:
@@ -297,7 +297,7 @@ def print_columns(title: str, columns: dict[str, dict[str, Any]]) -> None:
     table = Table("", *columns, title=title)
     for key in dict.fromkeys(key for values in columns.values() for key in values):
         table.add_row(key, *(_text(values.get(key)) for values in columns.values()))
-    Console().print(table)
+    Console(markup=False).print(table)
 
 
 def _text(value: Any) -> str:
