@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,18 @@ def set_leaf(text: str, parent: str, tag: str, value: str, path: Path) -> str:
     if leaf is not None:
         return text[: leaf.end(1)] + value + text[leaf.start(2) :]
     return add_child(text, parent, f"<{tag}>{value}</{tag}>", path)
+
+
+def set_attributes(text: str, tag: str, values: Mapping[str, str], path: Path) -> str:
+    """Other values for attributes that the first `<tag>` has."""
+    span = element_span(text, tag)
+    if span is None:
+        raise UserError(f"{path} has no <{tag}> element: add it.")
+    start, inside, _ = span
+    opening = text[start:inside]
+    for name, value in values.items():
+        opening = re.sub(rf"""(\b{name}\s*=\s*)(["'])[^"']*\2""", rf"\g<1>\g<2>{value}\g<2>", opening)
+    return text[:start] + opening + text[inside:]
 
 
 def add_child(text: str, parent: str, child: str, path: Path) -> str:

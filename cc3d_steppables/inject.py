@@ -10,16 +10,27 @@ from typing import Literal
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.conventions import TARGETS, neural_scale
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.fit import Blocks, whole_blocks
 from neuralcpm_bridge.hosting.mapping import UNMAPPED, listed, map_types, unmapped
 from neuralcpm_bridge.hosting.tables import mapping_table, parameter_table
+from neuralcpm_bridge.hosting.uncertainty import Limits
 
 from .check import check_fit, check_neighbourhoods
-from .document import add_child, line_style, parse, read_text, replace_plugin, without_comments, write_text
+from .document import (
+    add_child,
+    line_style,
+    parse,
+    read_text,
+    replace_plugin,
+    set_attributes,
+    without_comments,
+    write_text,
+)
 from .energies import PLUGINS, Energies
 from .folders import writing_folder
 from .project import MODEL, Project
 from .reader import ProjectFacts, read_facts
-from .script_text import PLAIN_SCRIPT, has_block, with_block
+from .script_text import PLAIN_SCRIPT, has_block, registrations, with_block
 
 SymbolicPart = Literal["keep", "replace"]
 
@@ -33,14 +44,20 @@ def inject(
     symbolic: SymbolicPart = "keep",
     weight: float = 1.0,
     extinction: bool = False,
+    limits: Limits | None = None,
+    blocks: Blocks = "keep",
 ) -> tuple[Path, str]:
     """Write the copy; the path of its .cc3d file and a text about how the project was taken.
 
-    `symbolic="replace"` also gives the project the model's own contact and volume energies.
+    `symbolic="replace"` also gives the project the model's own contact and volume energies, `blocks` another size where
+    a network of blocks would be blind to some of it.
     """
     folder = Path(folder)
     source = Project.open(project_file)
+    _check_registered(source)
     facts = source.facts()
+    limits = limits or Limits()
+    limits.check(artifact)
     options = [f'model="{MODEL}"']
     if types:
         options.append(f"types={dict(types)!r}")
@@ -48,12 +65,13 @@ def inject(
         options.append(f"weight={weight!r}")
     if extinction:
         options.append("extinction=True")
+    options += limit_options(limits)
     said = "The project describes itself in Python: it is checked when it runs."
     with writing_folder(folder) as temporary:
         project = source.copied_to(temporary)
         if facts is not None:
             assert project.xml is not None
-            facts = _adapt(project.xml, facts, artifact, types, symbolic)
+            facts = _adapt(project.xml, facts, artifact, types, symbolic, blocks)
             said = _report(facts, artifact, types, weight, extinction)
         elif symbolic == "replace":
             raise UserError("The project has no CC3DML file whose energies could be replaced: use --symbolic keep.")
@@ -62,11 +80,44 @@ def inject(
     return folder / source.file.name, said + _about_properties(artifact)
 
 
+def limit_options(limits: Limits) -> list[str]:
+    """Arguments of the steppable for what is not its default."""
+    default = Limits()
+    options = []
+    if limits.policy != default.policy:
+        options.append(f'uncertain="{limits.policy}"')
+    if limits.disagreement != default.disagreement:
+        options.append(f"limit={limits.disagreement!r}")
+    if limits.outside != default.outside:
+        options.append(f"outside_limit={limits.outside!r}")
+    return options
+
+
+def _check_registered(project: Project) -> None:
+    """Refuse a project that has a learned term already, in whichever of its scripts: it would count twice."""
+    for script in sorted(project.file.parent.rglob("*.py")):
+        lines = registrations(read_text(script))
+        if lines:
+            raise UserError(
+                f"{script} makes a learned term already (line {lines[0]}), and a second one would be counted twice: "
+                "change that one, or remove it first."
+            )
+
+
 def _adapt(
-    path: Path, facts: ProjectFacts, artifact: Artifact, types: Mapping[str, str] | None, symbolic: SymbolicPart
+    path: Path,
+    facts: ProjectFacts,
+    artifact: Artifact,
+    types: Mapping[str, str] | None,
+    symbolic: SymbolicPart,
+    blocks: Blocks,
 ) -> ProjectFacts:
-    """What must change in the CC3DML: one Potts work node, and energies that are to be replaced."""
+    """What must change in the CC3DML: one Potts work node, whole blocks, and energies that are to be replaced."""
     text = original = read_text(path)
+    sides = whole_blocks(artifact, facts.lattice.shape, blocks)
+    if sides != facts.lattice.shape:
+        numbers = dict(zip("xyz", map(str, sides[::-1]), strict=False))
+        text = set_attributes(text, "Dimensions", numbers, path)
     if facts.potts_nodes != 1:
         text = add_child(text, "Metadata", '<NonParallelModule Name="Potts"/>', path)
     if symbolic == "replace":
@@ -82,9 +133,9 @@ def _adapt(
 def _with_model_energies(text: str, facts: ProjectFacts, artifact: Artifact, type_of: Mapping[int, int]) -> str:
     """The model's own terms at the project's temperature; what the model does not see or have is kept."""
     meta = artifact.metadata
-    for number, cell_type in type_of.items():
-        if cell_type == UNMAPPED:
-            raise UserError(unmapped(facts.type_names[number], meta.types))
+    strangers = [facts.type_names[number] for number, cell_type in type_of.items() if cell_type == UNMAPPED]
+    if strangers:
+        raise UserError(unmapped(strangers, meta.types))
     if facts.temperature <= 0:
         raise UserError("The project has no temperature to convert the model's energies to: set one, or keep its own.")
     seen = {facts.type_names[number]: cell_type for number, cell_type in type_of.items() if number == 0 or cell_type}

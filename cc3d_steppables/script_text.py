@@ -10,6 +10,7 @@ from neuralcpm_bridge.errors import UserError
 
 BEGIN = "# >>> neuralcpm: the learned Hamiltonian"
 END = "# <<< neuralcpm"
+STEPPABLE = "NeuralHamiltonianSteppable"
 STARTERS = ("run", "mainLoop")
 PLAIN_SCRIPT = "from cc3d import CompuCellSetup\n\nCompuCellSetup.run()\n"
 """What a project of CC3DML alone stands for."""
@@ -25,9 +26,9 @@ def with_block(script: str, options: list[str], path: Path) -> str:
     block = [
         BEGIN,
         *([] if named else ["from cc3d import CompuCellSetup"]),
-        "from cc3d_steppables import NeuralHamiltonianSteppable",
+        f"from cc3d_steppables import {STEPPABLE}",
         "CompuCellSetup.register_steppable(",
-        "    steppable=NeuralHamiltonianSteppable(",
+        f"    steppable={STEPPABLE}(",
         *(f"        {option}," for option in options),
         "    )",
         ")",
@@ -46,6 +47,34 @@ def without_block(script: str) -> str:
 
 def has_block(script: str) -> bool:
     return BEGIN in script
+
+
+def registrations(script: str) -> list[int]:
+    """Lines outside of our block that make a learned term, under whatever name it was imported."""
+    visible = re.sub(
+        rf"^[ \t]*{re.escape(BEGIN)}.*?{re.escape(END)}[ \t]*\r?\n",
+        lambda block: "\n" * block.group().count("\n"),
+        script,
+        flags=re.DOTALL | re.MULTILINE,
+    )
+    try:
+        tree = ast.parse(visible)
+    except (SyntaxError, ValueError):  # of Python 2: whatever speaks of it outside of comments
+        lines = visible.splitlines()
+        return [number for number, line in enumerate(lines, 1) if STEPPABLE in line.partition("#")[0]]
+    names = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.name == STEPPABLE
+    } | {STEPPABLE}
+    return sorted(
+        node.lineno
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Name) and node.id in names)
+        or (isinstance(node, ast.Attribute) and node.attr == STEPPABLE)
+    )
 
 
 def starting_line(script: str, path: Path) -> tuple[int, bool]:

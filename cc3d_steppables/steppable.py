@@ -21,9 +21,11 @@ from neuralcpm_bridge.hosting.adapter import LearnedTerm, Parameter, Settings
 from neuralcpm_bridge.hosting.facts import HostCell
 from neuralcpm_bridge.hosting.lattices import HostLattice
 from neuralcpm_bridge.hosting.tables import PREFIX
+from neuralcpm_bridge.hosting.uncertainty import Limits, Policy
 
 from .callbacks import CC3DCallbacks
 from .check import check_fit
+from .native import NativeCallbacks, native_callbacks
 from .properties import PROPERTIES, read_properties
 from .reader import ProjectFacts, read_facts
 from .snapshots import pif_writers
@@ -38,6 +40,9 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
     term: "neural", beside the project's own plugins (Contact, Volume, …), or "full", instead of them
     extinction: True forbids taking a cell's last pixel, as training did; False lets cells die
     check_every, log_every: Monte Carlo steps between two comparisons with the lattice, two lines of the log (0: never)
+    uncertain: what to do where the model is not sure: "warn", "stop", or "shrink", towards the project's own energies
+    limit, outside_limit: disagreement of a committee's members, in units of the training temperature, and share of
+        cells outside of the training data's range above which a run is uncertain
     """
 
     def __init__(
@@ -50,6 +55,9 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
         extinction: bool = False,
         check_every: int = 1000,
         log_every: int = 100,
+        uncertain: Policy = "warn",
+        limit: float = 1.0,
+        outside_limit: float = 0.1,
     ) -> None:
         super().__init__(frequency)
         self.runBeforeMCS = 1
@@ -61,14 +69,17 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
             raise UserError(f"frequency is {frequency}, but cells are followed at every step: leave it at 1.")
         if model is None:
             raise UserError("No model was given: pass model='Simulation/model.onnx', the path in the project's folder.")
-        settings = Settings(str(model), types, float(weight), term, extinction, check_every, log_every)
+        limits = Limits(uncertain, float(limit), float(outside_limit))
+        settings = Settings(str(model), types, float(weight), term, extinction, check_every, log_every, limits)
         self._host = CC3DHost(self)
         self._learned = LearnedTerm(settings, self._host)
 
     def init(self, _simulator: Any) -> None:
         # Not in start(), which a restart skips.
+        self._energy_name = self._host.free_name()
+        self._learned.label = self._energy_name.removeprefix(PREFIX)
         self._learned.begin()
-        self._energy_name = self._host.register()
+        self._host.register(self._energy_name)
 
     def start(self) -> None:
         """Other steppables may still lay out cells: the lattice is read before the first step."""
@@ -99,6 +110,7 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
             "weight": self._learned.weight,
             "term": settings.part,
             "extinction": settings.extinction,
+            "uncertain": settings.limits.policy,
         }
 
     def _steered_weight(self) -> float | None:
@@ -162,7 +174,9 @@ class CC3DHost:
         return ids
 
     def cells(self) -> list[HostCell]:
-        return [HostCell(cell.id, cell.type, cell.fluctAmpl, cell.dict) for cell in self.steppable.cell_list]
+        return [
+            HostCell(cell.id, cell.type, cell.fluctAmpl, cell.dict, int(cell.this)) for cell in self.steppable.cell_list
+        ]
 
     def temperature(self) -> float:
         return float(self.steppable.potts.getTemperature())
@@ -185,23 +199,26 @@ class CC3DHost:
     def writers(self, found: HostLattice, type_names: Mapping[int, str]) -> dict[str, Callable[[Path], None]]:
         return pif_writers(found, type_names)
 
-    def callbacks(self) -> CC3DCallbacks:
-        """CC3D holds no references to wrappers and callbacks: this object does."""
-        self._energy_wrapper = CompuCell.EnergyFunctionPyWrapper()
-        self._change_wrapper = CompuCell.ChangeWatcherPyWrapper()
-        for wrapper in (self._energy_wrapper, self._change_wrapper):
-            wrapper.setPotts(self.steppable.potts)
-            wrapper.setSimulator(self.steppable.simulator)
-        self._callbacks = CC3DCallbacks(self._energy_wrapper, self._change_wrapper)
+    def callbacks(self, artifact: Artifact) -> CC3DCallbacks | NativeCallbacks:
+        """CC3D holds no references to what it calls: this object does."""
+        native = native_callbacks(CompuCell, self.steppable.potts) if artifact.engine_serves else None
+        self._callbacks = native or self._interpreted()
         return self._callbacks
 
-    def register(self) -> str:
-        """Let CC3D call; the name under which it lists the energy."""
-        potts = self.steppable.potts
-        taken = set(potts.getEnergyFunctionNames())
-        name = next(name for name in (PREFIX, *(f"{PREFIX}{k}" for k in range(2, 1000))) if name not in taken)
-        self._energy_wrapper.registerPyEnergyFunction(self._callbacks.energy)
-        self._change_wrapper.registerPyChangeWatcher(self._callbacks.watcher)
-        potts.registerEnergyFunctionWithName(self._energy_wrapper.getEnergyFunctionPyWrapperPtr(), name)
-        potts.registerCellGChangeWatcher(self._change_wrapper.getChangeWatcherPyWrapperPtr())
-        return name
+    def _interpreted(self) -> CC3DCallbacks:
+        wrappers = CompuCell.EnergyFunctionPyWrapper(), CompuCell.ChangeWatcherPyWrapper()
+        for wrapper in wrappers:
+            wrapper.setPotts(self.steppable.potts)
+            wrapper.setSimulator(self.steppable.simulator)
+        return CC3DCallbacks(*wrappers)
+
+    def free_name(self) -> str:
+        """Under which CC3D can list an energy that it does not have yet."""
+        taken = set(self.steppable.potts.getEnergyFunctionNames())
+        return next(name for name in (PREFIX, *(f"{PREFIX}{k}" for k in range(2, 1000))) if name not in taken)
+
+    def register(self, name: str) -> None:
+        """Let CC3D call."""
+        energy, watcher = self._callbacks.pointers()
+        self.steppable.potts.registerEnergyFunctionWithName(energy, name)
+        self.steppable.potts.registerCellGChangeWatcher(watcher)

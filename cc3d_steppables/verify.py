@@ -104,7 +104,7 @@ def compare(recording: Recording, project: Project, truth: Truth, exact: int) ->
     learned = about["learned"][0]
     facts = project.facts()
     assert facts is not None  # recording changed its CC3DML
-    artifact = load_artifact(learned["model"])
+    artifact = load_artifact(learned["model"]).on(facts.lattice.boundary)
     replay = Replay(recording, facts, artifact, learned, truth, exact)
     replay.run()
     names = about["names"]
@@ -263,7 +263,7 @@ class Replay:
         cell_type = type_of.get(number, UNMAPPED)
         if cell_type == UNMAPPED:
             name = self.facts.type_names.get(number, f"number {number}")
-            raise UserError(unmapped(name, self.artifact.metadata.types))
+            raise UserError(unmapped([name], self.artifact.metadata.types))
         return cell_type
 
 

@@ -209,9 +209,60 @@ class Mirror:
     def energy(self) -> tuple[float, float]:
         """(w_S·H_S, w_NN·H_NN)"""
 
+    def opinion(self, site: int, host_id: int) -> tuple[float, float]:
+        """(mean, standard deviation) of what a committee's members say of a copy"""
+
+    def range(self) -> tuple[int, int]:
+        """(cells that are seen, those of them that are unlike the training data's)"""
+
     @property
     def loaded(self) -> bool: ...
     @property
     def ids(self) -> NDArray[np.int32]: ...
     @property
     def types(self) -> NDArray[np.int32]: ...
+
+class HostCalls:
+    """A mirror that a host's own compiled code asks, by addresses of its points and cells."""
+
+    answer_entry: int
+    change_entry: int
+    ignore_entry: int
+    """Addresses of functions for a host's energy (object, point, new cell, old cell), its changes, and for neither."""
+
+    def __init__(self, before_next: int) -> None:
+        """The address of a function without arguments, called before the first answer after `hold`; 0 refuses all."""
+
+    def object(self, table: Sequence[int]) -> int:
+        """The address of an object for a host to call, with this table of functions."""
+
+    def serve(
+        self,
+        mirror: Mirror,
+        addresses: NDArray[np.int64],
+        host_ids: NDArray[np.int64],
+        factors: NDArray[np.float64],
+        *,
+        factor: float,
+        combine: str,
+        temperature: float,
+        committee: bool,
+        shrink: float,
+    ) -> None:
+        """Answer for these cells from now on, after `before_next`."""
+
+    def hold(self) -> None: ...
+    def keep(self, error: str) -> None:
+        """From now on every copy is refused."""
+
+    @property
+    def error(self) -> str: ...
+    def take_tally(self) -> tuple[int, int, int, float, float, float, float]:
+        """(calls, accepted, timed, their seconds, sums over accepted copies: disagreement, its most, weight)"""
+
+    @property
+    def has_written(self) -> bool: ...
+    def written(self) -> dict[int, int]:
+        """Sites written outside of the Metropolis algorithm: addresses of the cells that were put there."""
+
+    def forget_written(self) -> None: ...

@@ -311,6 +311,14 @@ class Artifact:
             ids = max(ids, int(np.asarray(channels)[0].max(initial=0)) + 1)
         return CellState.from_channels(channels, ids)
 
+    def on(self, boundary: Sequence[Boundary]) -> Artifact:
+        """The same model on another boundary, where its network sees any: a cell graph does, others stay."""
+        network = self.metadata.neural
+        if network is None or not network.is_graph or tuple(boundary) == self.metadata.boundary:
+            return self
+        lattice = self.metadata.lattice.model_copy(update={"boundary": tuple(boundary)})
+        return replace(self, metadata=self.metadata.model_copy(update={"lattice": lattice}))
+
     def place(self, state: CellState) -> CellState:
         """The state on the model's boundary with the properties that it reads; refused where it cannot take it."""
         meta, lattice = self.metadata, state.lattice

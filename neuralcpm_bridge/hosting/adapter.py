@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import pretrained
 from ..artifact import Artifact, load_artifact
 from ..conventions import Target, neural_scale
 from ..delta import Part
 from ..errors import UserError
-from .callbacks import Callbacks
-from .facts import AMPLITUDES, Facts, HostCell, amplitudes_of
-from .lattices import HostLattice, rescue
+from .callbacks import Answering, Scaling, Tally
+from .facts import Facts, HostCell, amplitudes_of
+from .lattices import HostLattice, as_snapshots, rescue
 from .mapping import map_types
 from .mirror import Consistency, Mirror
 from .tables import PREFIX, Progress, mapping_table, parameter_table, say
+from .uncertainty import INTERVAL, LATTICES, TABLE, Interval, Kept, Limits, Watch
 
 Parameter = tuple[str, str, str]
 """Name, learned and own value of a number, as text."""
@@ -41,6 +43,7 @@ class Settings:
     extinction: bool = False
     check_every: int = 1000
     log_every: int = 100
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
         if not np.isfinite(self.weight):
@@ -85,8 +88,8 @@ class Host(Protocol):
 
     def output_folder(self) -> Path: ...
 
-    def callbacks(self) -> Callbacks:
-        """What the host will call."""
+    def callbacks(self, artifact: Artifact) -> Answering:
+        """What the host will call for this model."""
         ...
 
     def writers(self, found: HostLattice, type_names: Mapping[int, str]) -> Mapping[str, Callable[[Path], None]]:
@@ -105,8 +108,12 @@ class LearnedTerm:
         self.stale = True
         """Whether the lattice has not been loaded yet, or may have changed without a word."""
         self.last_check: Consistency | None = None
+        self.label = ""
+        """Behind the names of its files, where a project has several learned terms."""
         self._mcs = -1
-        self._since = time.perf_counter()
+        self._since = time.process_time()
+        self._interval, self._logged = Tally(), Tally()
+        self._uncertain = Kept()
 
     def begin(self) -> None:
         """Load and check everything, say how the project was taken. Then the callbacks are to be registered."""
@@ -116,6 +123,7 @@ class LearnedTerm:
             self.artifact = load_artifact(find_model(settings.model, self.host.project_folder()))
             self.host.check(self.artifact, settings.part)
             self.type_of = map_types(self.facts.type_names, self.artifact.metadata.types, settings.types)
+            self.watch = Watch(self.artifact, settings.limits, self._file(TABLE), lambda text: say(f"{PREFIX}: {text}"))
         except BaseException as error:
             self._give_up(error)
         self.mirror = Mirror(
@@ -126,7 +134,7 @@ class LearnedTerm:
             forbid_extinction=settings.extinction,
             target=self.host.target,
         )
-        self.callbacks = self.host.callbacks()
+        self.callbacks = self.host.callbacks(self.artifact)
         self.callbacks.before_next = self._catch_up
         self._introduce()
 
@@ -154,34 +162,35 @@ class LearnedTerm:
     # -- following the host ----------------------------------------------------------------------------------
 
     def _follow(self) -> None:
-        cells, written = self.host.cells(), self.callbacks.written
+        cells = self.host.cells()
+        written = self.callbacks.written(cells)
         lattice = replace(self.facts.lattice, shape=self.host.shape())
         if self.stale or lattice != self.mirror.lattice or not self.mirror.follow(cells, written):
             self.mirror.load(lattice, self.host.ids(), cells)
             self.stale = False
-        written.clear()
-        self._set_factors(cells)
-        self._serve()
-
-    def _serve(self) -> None:
-        assert self.mirror.lattice is not None
-        self.callbacks.serve(*self.mirror.calls(), self.mirror.lattice.shape)
+        self.callbacks.forget_written()
+        self.callbacks.serve(self.mirror, cells, self._scaling(cells))
 
     def _catch_up(self) -> None:
         """Before the first ΔH of a step, and after anyone has written the lattice."""
-        if self.callbacks.written or self.others_follow:
+        if self.others_follow or self.callbacks.has_written():
             self._follow()
 
-    def _set_factors(self, cells: Sequence[HostCell]) -> None:
+    def _scaling(self, cells: Sequence[HostCell]) -> Scaling:
         """The model's ΔH in the host's units: times its amplitude over the temperature of training."""
-        meta, callbacks, temperature = self.artifact.metadata, self.callbacks, self.host.temperature()
+        meta, temperature, limits = self.artifact.metadata, self.host.temperature(), self.settings.limits
         amplitudes = amplitudes_of(cells, self.host.type_amplitudes(), temperature)
-        if amplitudes is None:
-            callbacks.factor, callbacks.factors = self.weight * neural_scale(meta, temperature), None
-            return
-        callbacks.factor = self.weight
-        scales = {cell: neural_scale(meta, amplitude) for cell, amplitude in amplitudes.items()}
-        callbacks.factors = scales, AMPLITUDES[self.facts.amplitude_function]
+        scales = None
+        if amplitudes is not None:
+            scales = {cell: neural_scale(meta, amplitude) for cell, amplitude in amplitudes.items()}
+        return Scaling(
+            self.weight * neural_scale(meta, temperature) if scales is None else self.weight,
+            scales,
+            self.facts.amplitude_function,
+            meta.temperature,
+            self.watch.committee,
+            limits.disagreement if limits.policy == "shrink" else 0.0,
+        )
 
     # -- saying what is going on -----------------------------------------------------------------------------
 
@@ -208,8 +217,43 @@ class LearnedTerm:
 
     def _report(self, mcs: int) -> None:
         check = self._compare() if _due(mcs, self.settings.check_every) else None
+        if _due(mcs, INTERVAL):
+            self._look(mcs)
         if _due(mcs, self.settings.log_every) or (check is not None and not check.ok):
             self._log(mcs, check)
+
+    def _count(self) -> None:
+        """Counters of the callbacks into those of the interval and of the log's next line."""
+        tally = self.callbacks.take_tally()
+        self._interval.add(tally)
+        self._logged.add(tally)
+
+    def _look(self, mcs: int) -> None:
+        """How sure the model was in the last interval; lattices of which it is not are kept for retraining."""
+        self._count()
+        interval, self._interval = self.watch.look(mcs, self._interval, self.mirror.range()), Tally()
+        if interval.exceeds(self.settings.limits) and self._uncertain.wants():
+            self._keep_lattice(interval)
+        self.watch.note(interval)
+
+    def _keep_lattice(self, interval: Interval) -> None:
+        found = HostLattice.of(self.host.ids(), self.host.cells(), interval.mcs, self.artifact.metadata.properties)
+        self._uncertain.add((found, interval))
+        # A data set has one size of lattices: after a resize, the last one's.
+        kept = [entry for entry in self._uncertain.entries if entry[0].ids.shape == found.ids.shape]
+        provenance = {"host": self.host.target.host, "model": self.artifact.metadata.name, "why": "uncertain"}
+        try:
+            data = as_snapshots([entry[0] for entry in kept], self.facts.type_names, self.facts.lattice, provenance)
+            for name in ("disagreement", "outside"):
+                values = [getattr(entry[1], name) for entry in kept]
+                data.arrays[name] = np.array([np.nan if value is None else value for value in values])
+            data.save(self._file(LATTICES))
+        except UserError as error:  # no reason to end a simulation
+            say(f"{PREFIX}: the uncertain lattice of MCS {interval.mcs} was not saved: {error}")
+
+    def _file(self, name: str) -> Path:
+        path = self.host.output_folder() / name
+        return path.with_stem(path.stem + self.label)
 
     def _compare(self) -> Consistency:
         check = self.last_check = self.mirror.check(self.host.ids())
@@ -218,16 +262,16 @@ class LearnedTerm:
                 f"The model's energy was {check.drift:.3g} off what it is from scratch ({check.energy.total:.6g}), "
                 "more than rounding explains: its weights are out of range, or this is a fault to report."
             )
-        self._serve()
+        self.callbacks.hold()  # what was asked before may be another lattice's
         return check
 
     def _log(self, mcs: int, check: Consistency | None) -> None:
-        tally, now = self.callbacks.tally, time.perf_counter()
-        energy, passed = self.mirror.energy().neural, now - self._since
-        host = self.host.target.host
-        say(Progress(mcs, tally.calls, tally.accepted, tally.seconds, passed, energy, check, host).line())
-        tally.clear()
-        self._since = now
+        self._count()
+        now = time.process_time()
+        energy, passed, host = self.mirror.energy().neural, now - self._since, self.host.target.host
+        sure = self.watch.look(mcs, self._logged, self.mirror.range()).sentence()
+        say(Progress(mcs, self._logged, passed, energy, check, host, sure).line())
+        self._since, self._logged = now, Tally()
 
     # -- when something went wrong ---------------------------------------------------------------------------
 
@@ -262,8 +306,13 @@ def _due(mcs: int, every: int) -> bool:
     return every > 0 and mcs > 0 and mcs % every == 0
 
 
-def find_model(model: str, project: Path | None) -> Path:
-    """A model path is relative to the project's folder, as `Simulation/model.onnx`; else to the current folder."""
+def find_model(model: str, project: Path | None) -> str | Path:
+    """A model path is relative to the project's folder, as `Simulation/model.onnx`; else to the current folder.
+
+    Models of this package go by their names, `pretrained:NAME`.
+    """
+    if model.startswith(pretrained.PREFIX):
+        return model
     path = Path(model)
     for candidate in [path] if path.is_absolute() or project is None else [project / path, path]:
         if candidate.is_file():

@@ -39,6 +39,8 @@ class HostCell(NamedTuple):
     """Its own fluctuation amplitude; negative: none."""
     properties: Mapping[str, Any] = MappingProxyType({})
     """What the host's user has noted of it by name, numbers or not."""
+    address: int = 0
+    """Where it lies in the host's memory, for hosts whose compiled code asks the engine."""
 
     def number(self, name: str) -> float | None:
         """One of its properties; None where it has none, or one that is no finite number."""

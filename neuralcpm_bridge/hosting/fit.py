@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 from ..artifact import Artifact
 from ..conventions import Target
 from ..delta import Part
 from ..errors import UserError
-from ..lattice import Boundary, Lattice, boundary_text
+from ..lattice import Boundary, Lattice, boundary_text, size_text
 
 AXES = "zyx"
+BLIND_ALLOWED = 0.05
+"""Share of sites that a network of blocks may not see: their copies cost nothing, wherever they are."""
+Blocks = Literal["keep", "crop", "pad"]
+"""What to do about a lattice whose sides are no multiples of a block."""
 
 
 def check_lattice(lattice: Lattice, artifact: Artifact, part: Part, target: Target, setting: str) -> None:
@@ -27,6 +34,7 @@ def check_lattice(lattice: Lattice, artifact: Artifact, part: Part, target: Targ
             f"The project's boundary is {here}, but the model's network wraps around (circular padding): set {setting} "
             f"to {target.boundary_words['periodic']}, or use a model with zero padding."
         )
+    # A cell graph sees the host's lattice, whatever its boundary, and serves all.
     # A network that pads with zeros although it was trained on periodic lattices never saw across a border: it serves
     # every boundary as it did in training.
     if padding == "zeros" and "periodic" not in meta.boundary and any(lattice.periodic):
@@ -35,16 +43,41 @@ def check_lattice(lattice: Lattice, artifact: Artifact, part: Part, target: Targ
             f"does not see across it: set {setting} to {target.boundary_words['free']}, or use a model with circular "
             "padding."
         )
-    if meta.neural is not None and padding is None and meta.boundary != lattice.boundary:
+    share = blind_share(artifact, lattice.shape)
+    if share > BLIND_ALLOWED:
+        less, more = (size_text(whole_blocks(artifact, lattice.shape, how)[::-1]) for how in ("crop", "pad"))
         raise UserError(
-            f"The project's boundary is {here}, but the model's network sees {boundary_text(meta.boundary)} lattices: "
-            f"change {setting}, or use another model."
+            f"The model's network sees blocks of {_block(artifact)} sites, so it would be blind to {share:.1%} of the "
+            f"lattice of {size_text(lattice.shape[::-1])} sites: crop it to {less} or pad it to {more} sites (--blocks "
+            "crop or --blocks pad), or use a cell graph, which sees every site."
         )
     if part == "full" and meta.symbolic is not None and meta.boundary != lattice.boundary:
         raise UserError(
             f"The project's boundary is {here}, but the model's own terms are {boundary_text(meta.boundary)}: "
             f"change {setting}, or use term='neural' beside the project's own energies."
         )
+
+
+def blind_share(artifact: Artifact, shape: Sequence[int]) -> float:
+    """The share of sites in the last rows and columns that fill no block of a convolutional network."""
+    block, seen = _block(artifact), 1.0
+    for side in shape:
+        seen *= (side - side % block) / side
+    return 1.0 - seen
+
+
+def whole_blocks(artifact: Artifact, shape: Sequence[int], how: Blocks) -> tuple[int, ...]:
+    """The nearest smaller (crop) or larger (pad) sides that are multiples of a block."""
+    block = _block(artifact)
+    if how == "keep":
+        return tuple(shape)
+    return tuple(side - side % block if how == "crop" else side + -side % block for side in shape)
+
+
+def _block(artifact: Artifact) -> int:
+    """Sites per side of what a network sees as one; 1 where it sees every site."""
+    network = artifact.metadata.neural
+    return 1 if network is None or network.is_graph else network.stride
 
 
 def padding_of(artifact: Artifact) -> str | None:

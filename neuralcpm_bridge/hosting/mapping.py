@@ -38,11 +38,13 @@ def map_types(
     return mapped
 
 
-def unmapped(name: str, known: Sequence[str]) -> str:
-    """The sentence about a cell whose type the model was not told how to take."""
+def unmapped(names: Sequence[str], known: Sequence[str]) -> str:
+    """The sentence about cells whose types the model was not told how to take: all of them at once."""
+    example = {name: known[min(number, len(known) - 1)] for number, name in enumerate(names, 1)}
     return (
-        f"There are cells of type {name!r}, but the model knows {listed(known)}: map the type, for example "
-        f"types={{{name!r}: {known[min(1, len(known) - 1)]!r}}}, or to {known[0]!r} where the model should not see it."
+        f"There are cells of type {listed(map(repr, names))}, but the model knows {listed(known)}: map "
+        f"{'the type' if len(names) == 1 else 'the types'}, for example types={example!r}, or to {known[0]!r} where "
+        "the model should not see them."
     )
 
 
@@ -53,8 +55,9 @@ def type_pairs(options: Iterable[str]) -> dict[str, str]:
         theirs, equals, ours = (part.strip() for part in pair.partition("="))
         if not (theirs and equals and ours):
             raise UserError(f"--types {pair!r} was not understood: write THEIRS=MODEL'S, as in --types Wall=medium.")
-        if pairs.setdefault(theirs, ours) != ours:
-            raise UserError(f"--types maps {theirs} to {pairs[theirs]} and to {ours}: keep one of them.")
+        if theirs in pairs:
+            raise UserError(f"--types maps {theirs} twice, to {pairs[theirs]} and to {ours}: keep one of them.")
+        pairs[theirs] = ours
     return pairs
 
 

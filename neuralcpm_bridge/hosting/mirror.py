@@ -22,7 +22,7 @@ from ..delta import DeltaBackend, Energy, Part, open_backend
 from ..errors import UserError, engine_speaking
 from ..lattice import Lattice
 from ..state import CellState
-from .callbacks import Commit, Delta
+from .callbacks import Commit, Delta, Opinion
 from .facts import HostCell
 from .mapping import UNMAPPED, unmapped
 
@@ -104,9 +104,18 @@ class Mirror:
 
     # -- asking ----------------------------------------------------------------------------------------------
 
-    def calls(self) -> tuple[Delta, Commit]:
-        """`delta` and `commit` by site and host id, past every layer that only words errors."""
-        return self._loaded.delta, self._loaded.commit
+    @property
+    def copy(self) -> EngineMirror | BackendMirror:
+        """What answers."""
+        return self._loaded
+
+    def calls(self) -> tuple[Delta, Commit, Opinion]:
+        """`delta`, `commit` and `opinion` by site and host id, past every layer that only words errors."""
+        return self._loaded.delta, self._loaded.commit, self._loaded.opinion
+
+    def range(self) -> tuple[int, int]:
+        """Cells that the model sees, and those of them that are unlike the training data's."""
+        return self._loaded.range()
 
     def energy(self) -> Energy:
         return Energy(*self._loaded.energy())
@@ -120,19 +129,25 @@ class Mirror:
         return self._copy
 
     def _made(self, lattice: Lattice) -> EngineMirror | BackendMirror:
-        if self.artifact.engine_serves:
+        artifact = self.artifact.on(lattice.boundary)
+        if artifact.engine_serves:
             return EngineMirror(
-                self.artifact.model, lattice.shape, self.part, self.forbid_extinction, layout=lattice.layout
+                artifact.model,
+                lattice.shape,
+                self.part,
+                self.forbid_extinction,
+                layout=lattice.layout,
+                boundary=artifact.metadata.boundary,
             )
-        return BackendMirror(self.artifact, self.part, self.forbid_extinction, lattice)
+        return BackendMirror(artifact, self.part, self.forbid_extinction, lattice)
 
     def _listed(self, cells: Sequence[HostCell]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Host ids of the cells and the model's types of them."""
         types = [self._type_of.get(cell.type, UNMAPPED) for cell in cells]
         if UNMAPPED in types:
-            stranger = cells[types.index(UNMAPPED)].type
-            name = self._type_names.get(stranger, f"number {stranger}")
-            raise UserError(unmapped(name, self.artifact.metadata.types))
+            strangers = sorted({cell.type for cell, known in zip(cells, types, strict=True) if known == UNMAPPED})
+            names = [self._type_names.get(number, f"number {number}") for number in strangers]
+            raise UserError(unmapped(names, self.artifact.metadata.types))
         return np.array([cell.id for cell in cells], dtype=np.int64), np.array(types, dtype=np.int32)
 
     def _properties(self, cells: Sequence[HostCell], types: NDArray[np.int32]) -> NDArray[np.float64]:
@@ -209,6 +224,16 @@ class BackendMirror:
 
     def commit(self, site: int, host_id: int) -> None:
         self.backend.commit(site, self._numbers.at(host_id))
+
+    def opinion(self, site: int, host_id: int) -> tuple[float, float]:
+        """What a committee says of a copy in the mean, and how far it disagrees."""
+        cell = self._numbers.at(host_id)
+        return self.backend.delta(site, cell), self.backend.delta_spread(site, cell)
+
+    def range(self) -> tuple[int, int]:
+        state = self.backend.state()
+        seen = (state.types > 0) & (state.volumes > 0)
+        return int(seen.sum()), int((seen & ~self.backend.inside_range()).sum())
 
     def energy(self) -> Energy:
         return self.backend.energy()

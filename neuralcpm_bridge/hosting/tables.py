@@ -10,8 +10,9 @@ from ..artifact import Artifact
 from ..conventions import Target, neural_scale
 from ..delta import Part
 from ..lattice import boundary_text
+from .callbacks import Tally
 from .facts import Facts
-from .fit import AXES, host_boundary, padding_of
+from .fit import AXES, blind_share, host_boundary, padding_of
 from .mapping import UNMAPPED
 from .mirror import Consistency
 
@@ -46,7 +47,7 @@ def mapping_table(
     factor = "ΔH × amplitude / T" if by_cell else f"ΔH × {scale:g}"
     rows.append(("temperature", amplitude, f"T = {meta.temperature:g}, so {factor}"))
     if temperature == 0 and not by_cell:
-        rows.append(("", "amplitude 0", "the learned term has no effect"))
+        rows.append(("WARNING", "no temperature", "ΔH × 0: the learned term has no effect"))
     if facts.acceptance != "Default":
         rows.append(("acceptance", facts.acceptance, "trained with the default function"))
     lattice = facts.lattice
@@ -60,6 +61,10 @@ def mapping_table(
         )
     ]
     rows.append(("lattice", f"{lattice.geometry.name}, {', '.join(sides[::-1])}", ", ".join(places)))
+    if blind := blind_share(artifact, lattice.shape):
+        rows.append(
+            ("blind", f"the last rows and columns, {blind:.1%}", "ΔH = 0 there: sides are no multiples of its blocks")
+        )
     rows.append(("energy", f"weight {weight:g}", f"term '{part}' of {meta.name} ({meta.architecture})"))
     ban = "its last pixel is never taken" if extinction else "may lose its last pixel and die"
     rows.append(("a cell", ban, "never taken in training" if meta.extinction else "could be taken in training"))
@@ -76,25 +81,27 @@ def parameter_table(rows: Sequence[tuple[str, str, str]]) -> str:
 
 @dataclass(frozen=True)
 class Progress:
-    """One interval of the log."""
+    """One interval of the log; times are the processor's."""
 
     mcs: int
-    calls: int
-    accepted: int
-    seconds_inside: float
+    tally: Tally
     seconds_passed: float
     neural_energy: float
     check: Consistency | None
     host: str
+    sure: str = ""
+    """What is known about the model's uncertainty."""
 
     def line(self) -> str:
-        each = 1e6 * self.seconds_inside / self.calls if self.calls else 0.0
-        share = self.seconds_inside / self.seconds_passed if self.seconds_passed > 0 else 0.0
-        accepted = self.accepted / self.calls if self.calls else 0.0
+        tally = self.tally
+        share = min(tally.each * tally.calls / self.seconds_passed, 1.0) if self.seconds_passed > 0 else 0.0
+        accepted = tally.accepted / tally.calls if tally.calls else 0.0
         text = (
-            f"{PREFIX}: MCS {self.mcs}, {self.calls} ΔH at {each:.1f} µs, {share:.0%} of the time, "
+            f"{PREFIX}: MCS {self.mcs}, {tally.calls} ΔH at {1e6 * tally.each:.1f} µs, {share:.0%} of the time, "
             f"{accepted:.1%} accepted, neural energy {self.neural_energy:.6g}"
         )
+        if self.sure:
+            text += f", {self.sure}"
         if self.check is not None:
             text += f", check {check_text(self.check, self.host)}"
         return text

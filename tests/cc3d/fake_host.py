@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from cc3d_steppables.callbacks import CC3DCallbacks
 from cc3d_steppables.check import check_fit
 from cc3d_steppables.energies import Energies
+from cc3d_steppables.native import Function, NativeCallbacks
 from cc3d_steppables.reader import ProjectFacts
 from cc3d_steppables.snapshots import pif_writers
 from neuralcpm_bridge.artifact import Artifact
@@ -24,6 +26,8 @@ from neuralcpm_bridge.hosting.facts import HostCell
 from neuralcpm_bridge.hosting.lattices import HostLattice
 from neuralcpm_bridge.lattice import Lattice
 
+PLACES = (3, 0)
+"""Where CompuCell3D's compiler has put `changeEnergy` and `field3DChange` in their classes' tables."""
 TYPES = {0: "Medium", 1: "A", 2: "B", 3: "Wall"}
 SQUARE = Lattice.of((30, 33), "square", "free")
 
@@ -65,8 +69,8 @@ class FakeHost:
 
     target = TARGETS["cc3d"]
 
-    def __init__(self, folder: Path, lattice: Lattice = SQUARE, **changes: Any) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, lattice: Lattice = SQUARE, native: bool = False, **changes: Any) -> None:
+        self.folder, self.native = folder, native
         self.lattice = np.zeros(lattice.shape, dtype=np.int64)
         self.alive: dict[int, Any] = {}
         self.known = facts(lattice, **changes)
@@ -93,7 +97,7 @@ class FakeHost:
         return self.lattice.copy()
 
     def cells(self) -> list[HostCell]:
-        return [HostCell(cell.id, cell.type, cell.amplitude, cell.dict) for cell in self.alive.values()]
+        return [HostCell(cell.id, cell.type, cell.amplitude, cell.dict, id(cell)) for cell in self.alive.values()]
 
     def temperature(self) -> float:
         return self.degrees
@@ -107,8 +111,9 @@ class FakeHost:
     def output_folder(self) -> Path:
         return self.folder / "out"
 
-    def callbacks(self) -> CC3DCallbacks:
-        self.called = CC3DCallbacks(self.energy, self.change)
+    def callbacks(self, artifact: Artifact) -> CC3DCallbacks | NativeCallbacks:
+        native = self.native and artifact.engine_serves
+        self.called: Any = NativeCallbacks(PLACES, (None, None)) if native else CC3DCallbacks(self.energy, self.change)
         return self.called
 
     def writers(self, found: HostLattice, type_names: Mapping[int, str]) -> dict[str, Callable[[Path], None]]:
@@ -135,16 +140,30 @@ class FakeHost:
         self.lattice[place] = cell_id
         if self.term is not None:
             self.change.point, self.change.new = place, self.alive.get(cell_id)
-            self.called.watcher.field3DChange()
+            if isinstance(self.called, NativeCallbacks):
+                self._call(1, place, self.change.new, None)
+            else:
+                self.called.watcher.field3DChange()
         if old_id and not (self.lattice == old_id).any():
             del self.alive[old_id]
 
     def ask(self, place: tuple[int, ...], new_id: int) -> float:
         self.energy.point, self.energy.new = place, self.alive.get(new_id)
         self.energy.old = self.alive.get(int(self.lattice[place]))
+        if isinstance(self.called, NativeCallbacks):
+            return self._call(0, place, self.energy.new, self.energy.old)
         value = self.called.energy.changeEnergy()
         assert type(value) is float  # CC3D dies of anything else
         return value
+
+    def _call(self, which: int, place: tuple[int, ...], new: Any, old: Any) -> float:
+        """A virtual function of the energy (0) or of the watcher (1), as compiled code calls it."""
+        called = self.called.objects[which]
+        table = ctypes.c_void_p.from_address(called).value or 0
+        function = ctypes.c_void_p.from_address(table + PLACES[which] * ctypes.sizeof(ctypes.c_void_p)).value or 0
+        point = (ctypes.c_int16 * 3)(*(0, *place)[:-4:-1])
+        addresses = (None if cell is None else id(cell) for cell in (new, old))
+        return float(Function(function)(called, point, *addresses))
 
     def sweep(self, attempts: int, random: np.random.Generator, accept: float = 0.3) -> list[float]:
         """Attempted copies of neighbours, a share of them accepted whatever they cost."""

@@ -25,11 +25,12 @@ def tissue(
     boundary: str = "periodic",
     padding: str | None = None,
     properties: tuple[str, ...] = (),
+    geometry: str = "square",
     seed: int = 0,
 ) -> Hamiltonian:
     """Cells that hold together, sort slowly and keep their size; the network's part is a nudge."""
     torch.manual_seed(seed)
-    lattice = LatticeEntry.of("square", boundary)
+    lattice = LatticeEntry.of(geometry, boundary)
     model = make_preset(
         preset,
         types=types,

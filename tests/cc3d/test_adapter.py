@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.backends.engine import EngineBackend
 from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.hosting.callbacks import REFUSED
+from neuralcpm_bridge.hosting.callbacks import REFUSED, Scaling
 from neuralcpm_bridge.snapshots import load_snapshots
 from neuralcpm_bridge.state import CellState
 
@@ -125,14 +126,15 @@ def test_extinction_rule(host: FakeHost) -> None:
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.5])
-def test_errors_are_kept_and_the_lattice_saved(host: FakeHost, tmp_path: Path, weight: float) -> None:
+def test_errors_are_kept_and_the_lattice_saved(interpreted: FakeHost, tmp_path: Path, weight: float) -> None:
+    host = interpreted
     host.begin(weight=weight)
     host.term.before_step(0)
 
     def broken(site: int, host_id: int) -> float:
         raise ZeroDivisionError("on purpose")
 
-    host.term.mirror.calls = lambda: (broken, broken)  # type: ignore[method-assign]
+    host.term.mirror.calls = lambda: (broken, broken, broken)  # type: ignore[method-assign]
     host.term.before_step(1)
     assert host.ask((4, 9), 7) == REFUSED
     assert host.ask((4, 9), 7) == REFUSED
@@ -146,23 +148,31 @@ def test_errors_are_kept_and_the_lattice_saved(host: FakeHost, tmp_path: Path, w
     assert pif[0] == "7 A 3 8 4 4 0 0"
 
 
-def test_undefined_energies(host: FakeHost) -> None:
+def serving(host: FakeHost, answer: Callable[[int, int], float]) -> None:
+    """Every ΔH from a function instead of the model."""
+    host.term.mirror.calls = lambda: (answer, lambda site, host_id: None, lambda site, host_id: (0.0, 0.0))  # type: ignore[method-assign]
+    host.called.serve(host.term.mirror, host.cells(), Scaling())
+
+
+def test_undefined_energies(interpreted: FakeHost) -> None:
+    host = interpreted
     host.begin()
     host.term.before_step(0)
-    host.called.serve(lambda site, host_id: float("nan"), lambda site, host_id: None, host.shape())
+    serving(host, lambda site, host_id: float("nan"))
     assert host.ask((4, 9), 7) == REFUSED
     with pytest.raises(UserError, match="not a number"):
         host.term.end()
 
 
-def test_interrupts_are_not_swallowed(host: FakeHost) -> None:
+def test_interrupts_are_not_swallowed(interpreted: FakeHost) -> None:
+    host = interpreted
     host.begin()
     host.term.before_step(0)
 
     def interrupted(site: int, host_id: int) -> float:
         raise KeyboardInterrupt
 
-    host.called.serve(interrupted, lambda site, host_id: None, host.shape())
+    serving(host, interrupted)
     assert host.ask((4, 9), 7) == REFUSED
     with pytest.raises(KeyboardInterrupt):
         host.term.before_step(1)

@@ -42,7 +42,7 @@ def test_new_and_inject(cli, tissue: Artifact, state: Path, tmp_path: Path) -> N
     [
         ["Condensing=A;Other=B;Wall=medium"],
         ["Condensing=A, Other=B", "Wall=medium"],
-        ["Condensing=A", "Other=B", "Wall = medium;", "Wall=medium"],
+        ["Condensing=A", "Other=B", "Wall = medium;"],
     ],
 )
 def test_ways_to_map_types(options: list[str]) -> None:

@@ -19,8 +19,9 @@ def test_speed(tmp_path: Path) -> None:
     found = measure(benchmark_model(tmp_path / "model.onnx"))
     print(found)
     assert 300 < found["calls_per_mcs"] < 2000
-    assert 0 < found["engine_us"] < found["inside_us"]
-    assert found["mcs_per_second"] > 0
+    assert found["inside_us"] > 0
+    assert found["way"] == "NativeCallbacks"  # this CompuCell3D's compiled code asks the engine itself
+    assert 0 < found["mcs_per_second"] < found["without"]
 
 
 def test_our_loop_beside_cc3ds() -> None:

@@ -207,6 +207,12 @@ NCPM_API int ncpm_mirror_delta(ncpm_mirror* mirror, int64_t site, int64_t host_i
 NCPM_API int ncpm_mirror_commit(ncpm_mirror* mirror, int64_t site, int64_t host_id);
 NCPM_API int ncpm_mirror_energy(ncpm_mirror* mirror, double* symbolic, double* neural);
 
+/* How far the members of a committee disagree about a copy: cheap directly after its ncpm_mirror_delta. */
+NCPM_API int ncpm_mirror_delta_spread(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* spread);
+
+/* How many cells the model sees, and how many of them are unlike those of the training data. */
+NCPM_API int ncpm_mirror_range(ncpm_mirror* mirror, int64_t* cells, int64_t* outside);
+
 /* Compares with the host's lattice, which is taken over where they differ, and the cached energy with one computed from
  * scratch: the number of differing sites, the recomputed energy, and the largest difference of a part of it. */
 NCPM_API int ncpm_mirror_compare(ncpm_mirror* mirror, const int64_t* host_ids, int64_t* differing, double* symbolic,

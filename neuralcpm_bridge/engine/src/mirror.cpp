@@ -154,6 +154,28 @@ void Mirror::apply(const std::vector<IdMap::Change>& changes) {
   for (const IdMap::Change& change : changes) state().set_type(change.id, change.type);
 }
 
+Mirror::Opinion Mirror::opinion(std::int64_t site, std::int64_t host_id) {
+  const std::vector<double> members = state().member_deltas(state().site(site), ids_.at(host_id));
+  Opinion found = {0.0, 0.0};
+  for (const double member : members) found.mean += member / double(members.size());
+  for (const double member : members)
+    found.spread += (member - found.mean) * (member - found.mean) / double(members.size());
+  found.spread = std::sqrt(found.spread);
+  return found;
+}
+
+Mirror::Range Mirror::range() {
+  const Tissue& tissue = state().tissue();
+  const std::vector<std::uint8_t> inside = state().inside_range();
+  Range range;
+  for (int id = 1; id < tissue.cells(); ++id) {
+    if (tissue.types[id] < 1 || tissue.volumes[id] == 0) continue;
+    ++range.cells;
+    range.outside += !inside[id];
+  }
+  return range;
+}
+
 Comparison Mirror::compare(const std::int64_t* host_ids) {
   const Tissue& tissue = state().tissue();
   std::vector<std::int32_t> found = ids_.translate(host_ids, tissue.ids.size());

@@ -81,6 +81,18 @@ class Mirror {
   double delta(std::int64_t site, std::int64_t host_id) { return state().delta(state().site(site), ids_.at(host_id)); }
   void commit(std::int64_t site, std::int64_t host_id) { state().commit(state().site(site), ids_.at(host_id)); }
 
+  // What the members of a committee say about a copy in the mean, and how far they disagree; cheap directly after its
+  // delta.
+  struct Opinion {
+    double mean, spread;
+  };
+  Opinion opinion(std::int64_t site, std::int64_t host_id);
+  // How many cells are seen, and how many of them are unlike those of the training data.
+  struct Range {
+    std::int64_t cells = 0, outside = 0;
+  };
+  Range range();
+
   void set_property(std::int64_t host_id, int number, double value) {
     if (const std::int32_t id = ids_.at(host_id)) state().set_property(id, number, value);
   }

@@ -419,6 +419,19 @@ int ncpm_mirror_energy(ncpm_mirror* mirror, double* symbolic, double* neural) {
   return with_mirror(mirror, [&](Mirror& m) { give(m.state().energy(), symbolic, neural); });
 }
 
+int ncpm_mirror_delta_spread(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* spread) {
+  return with_mirror(mirror, [&](Mirror& m) { *given(spread, "spread") = m.opinion(site, host_id).spread; });
+}
+
+int ncpm_mirror_range(ncpm_mirror* mirror, int64_t* cells, int64_t* outside) {
+  return with_mirror(mirror, [&](Mirror& m) {
+    given(cells, "cells"), given(outside, "outside");
+    const Mirror::Range range = m.range();
+    *cells = range.cells;
+    *outside = range.outside;
+  });
+}
+
 int ncpm_mirror_compare(ncpm_mirror* mirror, const int64_t* host_ids, int64_t* differing, double* symbolic,
                         double* neural, double* drift) {
   return with_mirror(mirror, [&](Mirror& m) {

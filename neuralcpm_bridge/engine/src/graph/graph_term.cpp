@@ -40,7 +40,7 @@ double GraphTerm::delta(const Tissue& tissue, int site, std::int32_t new_id) {
 void GraphTerm::member_energies(std::vector<double>& out) const { all(totals_, out); }
 
 void GraphTerm::member_deltas(const Tissue& tissue, int site, std::int32_t new_id, std::vector<double>& out) {
-  proposal_.make(tissue, site, new_id);
+  if (!proposal_.is(tissue, site, new_id)) proposal_.make(tissue, site, new_id);
   all(proposal_.deltas(), out);
 }
 

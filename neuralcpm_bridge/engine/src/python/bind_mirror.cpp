@@ -150,6 +150,22 @@ void bind_mirror(nb::module_& m) {
           },
           nb::arg("host_ids").noconvert(),
           "(differing sites, symbolic, neural, drift): with the host's lattice, and with a recomputed energy.")
+      .def(
+          "opinion",
+          [](Self& self, std::int64_t site, std::int64_t host_id) {
+            const auto lock = self.claim();
+            const Mirror::Opinion found = self.mirror.opinion(site, host_id);
+            return std::make_tuple(found.mean, found.spread);
+          },
+          nb::arg("site"), nb::arg("host_id"), "(mean, standard deviation) of what a committee's members say of a copy")
+      .def(
+          "range",
+          [](Self& self) {
+            const auto lock = self.claim();
+            const Mirror::Range range = self.mirror.range();
+            return std::make_tuple(range.cells, range.outside);
+          },
+          "(cells that are seen, those of them that are unlike the training data's)")
       .def_prop_ro("loaded", [](Self& self) { return self.mirror.loaded(); })
       .def_prop_ro("ids",
                    [](Self& self) {

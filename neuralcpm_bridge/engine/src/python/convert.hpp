@@ -67,5 +67,6 @@ nb::object to_numpy(std::vector<Number> values, std::vector<std::size_t> shape) 
 void bind_model(nb::module_& m);
 void bind_state(nb::module_& m);
 void bind_mirror(nb::module_& m);
+void bind_host_calls(nb::module_& m);
 
 }  // namespace ncpm::python

@@ -9,4 +9,5 @@ NB_MODULE(_engine, m) {
   ncpm::python::bind_model(m);
   ncpm::python::bind_state(m);
   ncpm::python::bind_mirror(m);
+  ncpm::python::bind_host_calls(m);
 }
