@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .steppable import CellPropertiesSteppable, NeuralHamiltonianSteppable
+    from .steppable import CellPropertiesSteppable, NeuralHamiltonianSteppable, one_potts_node
 
-__all__ = ["CellPropertiesSteppable", "NeuralHamiltonianSteppable"]
+__all__ = ["CellPropertiesSteppable", "NeuralHamiltonianSteppable", "one_potts_node"]
 
 
 def __getattr__(name: str) -> Any:

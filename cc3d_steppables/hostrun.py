@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -27,6 +28,7 @@ def main(job_file: str) -> None:
     known.set_output_dir(job["output"])
     known.log_level = "LOG_WARNING"
     CompuCellSetup.register_steppable(steppable=watching)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # who ends this run ends it in Python: `save` comes first
     RollbackImporter()  # as CC3D's own run_script: scripts rely on its reading of `from .MySteppables import …`
     try:
         run_cc3d_project(cc3d_sim_fname=job["project"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,6 @@ from .check import check_fit, check_neighbourhoods
 from .document import (
     add_child,
     line_style,
-    parse,
     read_text,
     replace_plugin,
     set_attributes,
@@ -29,7 +29,7 @@ from .document import (
 from .energies import PLUGINS, Energies
 from .folders import writing_folder
 from .project import MODEL, Project
-from .reader import ProjectFacts, read_facts
+from .reader import ProjectFacts
 from .script_text import PLAIN_SCRIPT, has_block, registrations, with_block
 
 SymbolicPart = Literal["keep", "replace"]
@@ -65,32 +65,24 @@ def inject(
         options.append(f"weight={weight!r}")
     if extinction:
         options.append("extinction=True")
-    options += limit_options(limits)
+    options += limits.options()
     said = "The project describes itself in Python: it is checked when it runs."
     with writing_folder(folder) as temporary:
         project = source.copied_to(temporary)
+        if project.xml is None and (symbolic == "replace" or blocks != "keep"):
+            raise UserError(
+                "The project has no CC3DML file that could be changed: use --symbolic keep and --blocks keep."
+            )
+        if project.xml is not None and facts is not None:
+            facts = _adapt(project, facts, artifact, types, symbolic, blocks)
+        elif facts is not None:  # of PyCoreSpecs; its work nodes are seen to when it runs
+            facts = replace(facts, potts_nodes=1)
+            check_fit(facts, artifact, "neural")
         if facts is not None:
-            assert project.xml is not None
-            facts = _adapt(project.xml, facts, artifact, types, symbolic, blocks)
             said = _report(facts, artifact, types, weight, extinction)
-        elif symbolic == "replace":
-            raise UserError("The project has no CC3DML file whose energies could be replaced: use --symbolic keep.")
         _add_model(project, artifact)
         _add_script(project, ["frequency=1", *options])
     return folder / source.file.name, said + _about_properties(artifact)
-
-
-def limit_options(limits: Limits) -> list[str]:
-    """Arguments of the steppable for what is not its default."""
-    default = Limits()
-    options = []
-    if limits.policy != default.policy:
-        options.append(f'uncertain="{limits.policy}"')
-    if limits.disagreement != default.disagreement:
-        options.append(f"limit={limits.disagreement!r}")
-    if limits.outside != default.outside:
-        options.append(f"outside_limit={limits.outside!r}")
-    return options
 
 
 def _check_registered(project: Project) -> None:
@@ -105,7 +97,7 @@ def _check_registered(project: Project) -> None:
 
 
 def _adapt(
-    path: Path,
+    project: Project,
     facts: ProjectFacts,
     artifact: Artifact,
     types: Mapping[str, str] | None,
@@ -113,6 +105,8 @@ def _adapt(
     blocks: Blocks,
 ) -> ProjectFacts:
     """What must change in the CC3DML: one Potts work node, whole blocks, and energies that are to be replaced."""
+    path = project.xml
+    assert path is not None
     text = original = read_text(path)
     sides = whole_blocks(artifact, facts.lattice.shape, blocks)
     if sides != facts.lattice.shape:
@@ -125,7 +119,9 @@ def _adapt(
         text = _with_model_energies(text, facts, artifact, type_of)
     if text != original:
         write_text(path, text)
-        facts = read_facts(parse(text, path))
+        changed = project.facts()
+        assert changed is not None
+        facts = changed
     check_fit(facts, artifact, "neural")
     return facts
 
@@ -158,6 +154,12 @@ def _report(
             f"None of the project's types ({listed(facts.names[1:]) or 'none'}) is one of the model's "
             f"({listed(artifact.metadata.types[1:])}): map them with --types, as in --types Condensing=A."
         )
+    warning = ""
+    if facts.temperature == 0:
+        warning = (
+            "\n\nWARNING: the project sets no temperature, and the learned term is multiplied by it: without one that "
+            "Python sets it has no effect. Add <Temperature> to <Potts>."
+        )
     table = mapping_table(
         facts,
         artifact,
@@ -170,7 +172,7 @@ def _report(
         by_cell=False,
     )
     parameters = parameter_table(facts.parameters(artifact.metadata, type_of, facts.temperature))
-    return table + (f"\n\nThe model's own energies beside the project's:\n{parameters}" if parameters else "")
+    return table + warning + (f"\n\nThe model's own energies beside the project's:\n{parameters}" if parameters else "")
 
 
 def _about_properties(artifact: Artifact) -> str:
@@ -198,7 +200,8 @@ def _add_model(project: Project, artifact: Artifact) -> None:
 
 def _add_script(project: Project, options: list[str]) -> None:
     if project.script is not None:
-        write_text(project.script, with_block(read_text(project.script), options, project.script))
+        serialised = project.xml is None  # what a script describes is there only when it runs
+        write_text(project.script, with_block(read_text(project.script), options, project.script, serialised))
         return
     place = f"Simulation/{project.file.stem}.py"
     script = project.file.parent / place

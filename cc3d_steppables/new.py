@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.conventions import TARGETS, uncarried_terms
 from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.lattice import Lattice, to_rows
+from neuralcpm_bridge.hosting.fit import Blocks, check_lattice, whole_blocks
+from neuralcpm_bridge.hosting.uncertainty import Limits
+from neuralcpm_bridge.lattice import Lattice, size_text, to_rows
 from neuralcpm_bridge.state import CellState
 
 from .check import check_neighbourhoods
@@ -39,14 +42,20 @@ def write_project(
     steps: int = 1000,
     seed: int | None = None,
     energy_scale: float = 1.0,
+    blocks: Blocks = "keep",
+    limits: Limits | None = None,
 ) -> Path:
     """Write a project named like its folder; the path of its .cc3d file.
 
-    `energy_scale` multiplies every energy and the temperature, which changes no probability.
+    `energy_scale` multiplies every energy and the temperature, which changes no probability; `blocks` is for networks
+    of blocks on lattices whose sides are no multiples of them.
     """
     folder = Path(folder)
     name = re.sub(r"\W", "_", folder.name) or "project"
-    state = artifact.place(state)
+    limits = limits or Limits()
+    limits.check(artifact)
+    state = in_whole_blocks(artifact, artifact.place(state), blocks)
+    check_lattice(state.lattice, artifact, "neural", TARGETS["cc3d"], "the state's boundary")
     if not (np.isfinite(energy_scale) and energy_scale > 0):
         raise UserError(f"The energy scale is {energy_scale}, but a number above 0 is needed: 1 keeps energies.")
     names = type_names(artifact)
@@ -59,13 +68,29 @@ def write_project(
         simulation.mkdir()
         root = cc3dml(lattice, names, energies, artifact.metadata.temperature * energy_scale, steps, seed)
         write_xml(simulation / f"{name}.xml", root)
-        (simulation / f"{name}.py").write_text(main_script(artifact, names, part), encoding="utf-8")
+        (simulation / f"{name}.py").write_text(main_script(artifact, names, part, limits), encoding="utf-8")
         if state.properties:
             write_properties(temporary / PROPERTIES, state)
         write_pif(simulation / "init.piff", ids, {int(cell): names[state.types[cell]] for cell in state.cells})
         shutil.copyfile(artifact.path, temporary / MODEL)
         (temporary / f"{name}.cc3d").write_text(project_file(name, bool(state.properties)), encoding="utf-8")
     return folder / f"{name}.cc3d"
+
+
+def in_whole_blocks(artifact: Artifact, state: CellState, blocks: Blocks) -> CellState:
+    """The state with sides that are multiples of a network's blocks: medium cut off or added behind the last sites."""
+    sides = whole_blocks(artifact, state.lattice.shape, blocks)
+    if sides == state.lattice.shape:
+        return state
+    kept = tuple(slice(0, min(side, old)) for side, old in zip(sides, state.lattice.shape, strict=True))
+    ids = np.zeros(sides, dtype=state.ids.dtype)
+    ids[kept] = state.ids[kept]
+    if (ids > 0).sum() != (state.ids > 0).sum():
+        raise UserError(
+            f"Cropping the lattice to {size_text(sides[::-1])} sites would cut cells: use --blocks pad, or a state "
+            "with medium in its last rows and columns."
+        )
+    return replace(state, ids=ids, lattice=replace(state.lattice, shape=sides))
 
 
 def in_rows(state: CellState, orders: Iterable[int]) -> tuple[NDArray[np.int32], Lattice]:
@@ -137,7 +162,7 @@ def cc3dml(
     return root
 
 
-def main_script(artifact: Artifact, names: list[str], part: Part) -> str:
+def main_script(artifact: Artifact, names: list[str], part: Part, limits: Limits) -> str:
     different = {
         name: model_name
         for name, model_name in zip(names[1:], artifact.metadata.types[1:], strict=True)
@@ -146,6 +171,7 @@ def main_script(artifact: Artifact, names: list[str], part: Part) -> str:
     options = [f'model="{MODEL}"', f'term="{part}"', f"extinction={artifact.metadata.extinction}"]
     if different:
         options.append(f"types={different!r}")
+    options += limits.options()
     lines = "".join(f"        {option},\n" for option in ("frequency=1", *options))
     reads = bool(artifact.metadata.properties)
     first = f'CompuCellSetup.register_steppable(steppable=CellPropertiesSteppable(frequency=1, file="{PROPERTIES}"))\n'

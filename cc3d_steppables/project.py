@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.files import disk_speaking
 
 from .document import parse, read_text
 from .reader import ProjectFacts, read_facts
+from .specs import read_specs
+from .templates import filled, first_values
 
 MODEL = "Simulation/model.onnx"
 """Where a project that was written or injected into has its model."""
 IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc")
+LEADING_OUT = re.compile(r"\.\.|dirname\s*\(\s*(os\.path\.)?dirname|parent")
+"""How a file may speak of what lies outside of its folder."""
+TEXTS = {".py", ".xml", ".cc3d", ".json"}
 
 
 @dataclass(frozen=True)
@@ -23,6 +31,8 @@ class Project:
     file: Path
     xml: Path | None
     script: Path | None
+    scan: Path | None = None
+    """The list of a parameter scan."""
 
     @classmethod
     def open(cls, file: str | Path) -> Project:
@@ -32,22 +42,53 @@ class Project:
         root = parse(read_text(file), file)
         if root.tag != "Simulation":
             raise UserError(f"{file} is no CompuCell3D project (its root is <{root.tag}>): give a .cc3d file.")
-        xml, script = (_named(file, root.findtext(tag)) for tag in ("XMLScript", "PythonScript"))
+        xml, script, scan = (_named(file, root.findtext(tag)) for tag in ("XMLScript", "PythonScript", "ParameterScan"))
         if xml is None and script is None:
             raise UserError(f"{file} names neither an XMLScript nor a PythonScript: complete the project.")
-        return cls(file, xml, script)
+        return cls(file, xml, script, scan)
 
     def copied_to(self, folder: Path) -> Project:
         """Copy the whole folder of the project, but for compiled Python."""
         source = self.file.parent.resolve()
         if folder.resolve().is_relative_to(source):
             raise UserError(f"{folder} lies inside the project's folder: choose a place outside of {source}.")
-        shutil.copytree(source, folder, ignore=IGNORED, dirs_exist_ok=True)
+        with disk_speaking(folder):
+            shutil.copytree(source, folder, ignore=IGNORED, dirs_exist_ok=True)
         return Project.open(folder / self.file.name)
 
+    def copy_neighbours(self, folder: Path) -> None:
+        """Copy folders and files beside the project that its own files speak of, to the same place beside its copy."""
+        for neighbour in self.neighbours():
+            target = folder.parent / neighbour.name
+            with disk_speaking(target):
+                if neighbour.is_dir():
+                    shutil.copytree(neighbour, target, ignore=IGNORED, dirs_exist_ok=True)
+                else:
+                    shutil.copyfile(neighbour, target)
+
+    def neighbours(self) -> list[Path]:
+        """What lies beside the project's folder and is named in files that lead out of it."""
+        source = self.file.parent.resolve()
+        leading = [text for text in self._texts() if LEADING_OUT.search(text)]
+        beside = [path for path in source.parent.iterdir() if path != source and not path.name.startswith(".")]
+        return [path for path in beside if any(re.search(rf"\b{re.escape(path.name)}\b", text) for text in leading)]
+
+    def _texts(self) -> Iterator[str]:
+        for path in sorted(self.file.parent.rglob("*")):
+            if path.suffix in TEXTS and path.is_file():
+                yield read_text(path)
+
+    def values(self) -> dict[str, str]:
+        """Of a parameter scan's `{{name}}`: the first that it lists."""
+        return first_values(self.scan)
+
     def facts(self) -> ProjectFacts | None:
-        """What its CC3DML says; nothing where the project describes itself in Python."""
-        return None if self.xml is None else read_facts(parse(read_text(self.xml), self.xml))
+        """What its CC3DML says, or its PyCoreSpecs where they are literal; nothing where only a run can tell."""
+        if self.xml is None:
+            assert self.script is not None
+            root = read_specs(read_text(self.script))
+            return None if root is None else read_facts(root)
+        return read_facts(parse(filled(read_text(self.xml), self.values(), self.xml), self.xml))
 
 
 def _named(file: Path, name: str | None) -> Path | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,15 @@ from cc3d.core.PySteppables import SteppableBasePy
 from cc3d.cpp import CompuCell
 from numpy.typing import NDArray
 
+from neuralcpm_bridge.files import Growing
 from neuralcpm_bridge.hosting.facts import amplitudes_of
 from neuralcpm_bridge.hosting.lattices import HostLattice
-from neuralcpm_bridge.hosting.tables import PROGRESS
+from neuralcpm_bridge.hosting.tables import PROGRESS, say
 
 from .snapshots import save_snapshots
 from .steppable import CC3DHost, NeuralHamiltonianSteppable
+
+SIGN_OF_LIFE_SECONDS = 5.0
 
 
 class WatchingSteppable(SteppableBasePy):
@@ -30,7 +34,8 @@ class WatchingSteppable(SteppableBasePy):
         super().__init__(frequency)
         self.runBeforeMCS = 1
         if not hasattr(self, "_host"):  # resizing the lattice calls this again
-            self._host, self._wanted_steps, self._said = CC3DHost(self), steps, -1
+            self._host, self._wanted_steps = CC3DHost(self), steps
+            self._said, self._said_at = -1, 0.0
 
     def init(self, _simulator: Any) -> None:
         self.facts = self._host.facts()  # what is refused is refused before the run, not after it
@@ -41,9 +46,10 @@ class WatchingSteppable(SteppableBasePy):
         self.tell(mcs, int(self.simulator.getNumSteps()))
 
     def tell(self, done: int, total: int) -> None:
-        percent = done * 100 // max(total, 1)
-        if percent != self._said:
-            self._said = percent
+        """At every percent, and every few seconds: who hears nothing for long gives the run up."""
+        percent, now = done * 100 // max(total, 1), monotonic()
+        if percent != self._said or now - self._said_at > SIGN_OF_LIFE_SECONDS:
+            self._said, self._said_at = percent, now
             print(f"{PROGRESS} {done} {total}", flush=True)
 
     def lattice(self, mcs: int) -> HostLattice:
@@ -53,22 +59,22 @@ class WatchingSteppable(SteppableBasePy):
 
 
 class SnapshotSteppable(WatchingSteppable):
-    """Evenly spaced lattices, the first and the last among them; `save` writes those taken so far, if any."""
+    """Evenly spaced lattices, the first and the last among them, on disk as they come; `save` writes all, if any."""
 
     def __init__(self, frequency: int = 1, steps: int | None = None, snapshots: int = 10, file: str = "") -> None:
         super().__init__(frequency, steps)
         if not hasattr(self, "_lattices"):
             self._lattices: list[HostLattice] = []
             self._snapshots, self._file = snapshots, Path(file)
+            self._growing = Growing(self._write, say)
 
     def step(self, mcs: int) -> None:
         super().step(mcs)
         last = int(self.simulator.getNumSteps()) - 1
         times = {round(last * k / max(self._snapshots, 1)) for k in range(max(self._snapshots, 1) + 1)}
-        if mcs == 0:
-            self._lattices.append(self.lattice(0))
-        elif mcs - 1 in times and mcs > 1:
-            self._lattices.append(self.lattice(mcs - 1))
+        if mcs == 0 or (mcs - 1 in times and mcs > 1):
+            self._lattices.append(self.lattice(max(mcs - 1, 0)))
+            self._growing.grown()
 
     def finish(self) -> None:
         last = int(self.simulator.getNumSteps()) - 1
@@ -76,14 +82,16 @@ class SnapshotSteppable(WatchingSteppable):
             self._lattices.append(self.lattice(last))
 
     def save(self) -> bool:
-        if not self._lattices:
-            return False
+        if self._lattices:
+            self._write()
+        return bool(self._lattices)
+
+    def _write(self) -> None:
         shape = self._lattices[-1].ids.shape  # a data set has one lattice size: after a resize, the last one's
         kept = [lattice for lattice in self._lattices if lattice.ids.shape == shape]
         project = Path(CompuCellSetup.persistent_globals.simulation_file_name).name
         provenance = {"host": "CompuCell3D", "project": project}
         save_snapshots(kept, self.facts.type_names, self.facts.lattice, provenance, self._file)
-        return True
 
 
 class FlipRecorder(WatchingSteppable):

@@ -8,19 +8,23 @@ import re
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.files import disk_speaking, writing
+from neuralcpm_bridge.hosting.results import gather
 from neuralcpm_bridge.hosting.tables import PREFIX, PROGRESS
+from neuralcpm_bridge.hosting.watchdog import PATIENCE, Watchdog, arriving, end
 
 from .document import add_child, element_span, read_text, set_leaf, write_text
 from .installations import INTERPRETER, activation, interpreters
 from .project import Project
 from .snapshots import pif_folder
+from .templates import PLACEHOLDER, filled
 
 KEPT_LINES, SHOWN_LINES = 500, 5
 INTERRUPTED_SECONDS = 20
@@ -37,6 +41,16 @@ class Job:
     file: Path
     steps: int | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "project": str(self.project.resolve()),
+            "output": str(self.output.resolve()),
+            "watch": self.watch,
+            "count": self.count,
+            "file": str(self.file.resolve()),
+            "steps": self.steps,
+        }
+
 
 def host_python() -> str:
     """The Python that imports cc3d: as the environment says, this one, or the first that is found."""
@@ -50,9 +64,24 @@ def host_python() -> str:
     raise UserError(f"CompuCell3D was not found: install it and set {INTERPRETER} to the Python that imports cc3d.")
 
 
-def prepared_copy(project_file: str | Path, folder: Path, *, seed: int | None, statistics: bool = False) -> Project:
-    """The project copied into `folder`, with a seed and (for recording) CC3D's energy statistics in its CC3DML."""
-    copy = Project.open(project_file).copied_to(folder)
+def prepared_copy(
+    project_file: str | Path,
+    folder: Path,
+    *,
+    seed: int | None,
+    statistics: bool = False,
+    values: Mapping[str, str] | None = None,
+) -> Project:
+    """The project copied into `folder`, with a seed and (for recording) CC3D's energy statistics in its CC3DML.
+
+    What lies beside the project and is spoken of in it is copied along. `{{name}}` of a parameter scan becomes what
+    `values` say, else the first value that the scan lists.
+    """
+    source = Project.open(project_file)
+    copy = source.copied_to(folder)
+    source.copy_neighbours(folder)
+    chosen = copy.values() | dict(values or {})
+    _fill(copy, chosen, set(values or {}))
     if seed is None and not statistics:
         return copy
     if copy.xml is None:
@@ -68,27 +97,39 @@ def prepared_copy(project_file: str | Path, folder: Path, *, seed: int | None, s
     return copy
 
 
-def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Callable[[str], None]) -> None:
-    """Run to the end; `progress` hears (steps done, in all), `say` the learned term's own lines, `log` all."""
+def _fill(copy: Project, values: Mapping[str, str], wanted: set[str]) -> None:
+    """Values in the place of `{{name}}` in the copy's CC3DML and scripts; refused where none has a wanted name."""
+    if not values:
+        return
+    met = set()
+    for path in sorted(copy.file.parent.rglob("*")):
+        if path.suffix not in (".py", ".xml") or not path.is_file():
+            continue
+        text = read_text(path)
+        names = {found.group(1) for found in PLACEHOLDER.finditer(text)} & set(values)
+        if names:
+            met |= names
+            write_text(path, filled(text, values, path))
+    if wanted - met:
+        raise UserError(
+            f"The project has no {{{{{sorted(wanted - met)[0]}}}}} to be given a value: write it where the number is."
+        )
+
+
+def run_job(
+    job: Job, log: Path, progress: Callable[[int, int], None], say: Callable[[str], None], patience: float = PATIENCE
+) -> None:
+    """Run to the end; `progress` hears (steps done, in all), `say` the learned term's own lines, `log` all.
+
+    A host that has made no step for `patience` seconds, or neither step nor computation for a while, is given up.
+    """
     python = host_python()
     job.output.mkdir(parents=True, exist_ok=True)
     described = job.output / "neuralcpm_job.json"
-    described.write_text(
-        json.dumps(
-            {
-                "project": str(job.project.resolve()),
-                "output": str(job.output.resolve()),
-                "watch": job.watch,
-                "count": job.count,
-                "file": str(job.file.resolve()),
-                "steps": job.steps,
-            }
-        ),
-        encoding="utf-8",
-    )
-    command = [python, "-m", "cc3d_steppables.hostrun", str(described.resolve())]
+    described.write_text(json.dumps(job.as_json()), encoding="utf-8")
     process = subprocess.Popen(
-        command,
+        [python, "-m", "cc3d_steppables.hostrun", str(described.resolve())],
+        stdin=subprocess.DEVNULL,  # a script that asks its user something shall end, not wait
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
@@ -97,26 +138,26 @@ def run_job(job: Job, log: Path, progress: Callable[[int, int], None], say: Call
         env=os.environ | activation(Path(python)) | {"PYTHONIOENCODING": "utf-8"},
     )
     lines: deque[str] = deque(maxlen=KEPT_LINES)
-    assert process.stdout is not None
+    watchdog = Watchdog(process.pid, patience)
     try:
         with log.open("w", encoding="utf-8", buffering=1) as stream:
-            for line in process.stdout:
+            for line in arriving(process):
                 word, *rest = line.split() or [""]
                 if word == PROGRESS and len(rest) == 2:
+                    watchdog.moved(int(rest[0]))
                     progress(int(rest[0]), int(rest[1]))
-                    continue
-                stream.write(line)
-                lines.append(line.rstrip())
-                if line.startswith(f"{PREFIX}:"):
-                    say(line.rstrip())
+                elif line:
+                    stream.write(line)
+                    lines.append(line.rstrip())
+                    if line.startswith(f"{PREFIX}:"):
+                        say(line.rstrip())
+                watchdog.check(log)
     except KeyboardInterrupt:
         with suppress(subprocess.TimeoutExpired):
             process.wait(INTERRUPTED_SECONDS)  # the host was interrupted as well and saves what it has
         raise
     finally:
-        if process.poll() is None and sys.exc_info()[0] is not None:
-            process.terminate()
-        process.wait()
+        end(process, hurried=sys.exc_info()[0] is not None)
         described.unlink(missing_ok=True)
     # CC3D also ends well when it could not run at all, for example after a syntax error in the main script.
     if process.returncode or not (job.file.is_file() or pif_folder(job.file).is_dir()):
@@ -145,26 +186,55 @@ def run_project(
     steps: int | None = None,
     snapshots: int = 10,
     seed: int | None = None,
+    values: Mapping[str, str] | None = None,
+    patience: float = PATIENCE,
     progress: Callable[[int, int], None] = lambda done, total: None,
     say: Callable[[str], None] = print,
 ) -> Path:
-    """Run a copy of a project; `folder` gets snapshots.npz, a picture of them, cc3d.log and the copy.
+    """Run a copy of a project once. `values`: of a parameter scan's `{{name}}`.
+
+    `folder` gets snapshots.npz, a picture of them, results.json, cc3d.log, the copy and what is known about the model's
+    uncertainty.
 
     The path of the data set, or of the folder of PIFs where the lattice is none that a data set holds.
     """
     folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} holds other files already: choose another folder or remove it.")
-    host_python()  # without one nothing is to be written
-    copy = prepared_copy(project_file, folder / "project", seed=seed)
-    file = folder / "snapshots.npz"
-    job = Job(copy.file, folder / "cc3d", "snapshots", snapshots, file, steps)
-    try:
-        run_job(job, folder / "cc3d.log", progress, say)
-    finally:
-        if file.is_file():
-            draw(file, folder / "snapshots.png")
+    with disk_speaking(folder):
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UserError(f"{folder} holds other files already: choose another folder or remove it.")
+        host_python()  # without one nothing is to be written
+        file = folder / "snapshots.npz"
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            copy = prepared_copy(project_file, folder / "project", seed=seed, values=values)
+            job = Job(copy.file, folder / "cc3d", "snapshots", snapshots, file, steps)
+            run_job(job, folder / "cc3d.log", progress, say, patience)
+        finally:
+            if file.is_file():
+                draw(file, folder / "snapshots.png")
+            uncertainty = gather(folder / "cc3d", folder)
+        write_results(folder, Path(project_file), file, seed, values, uncertainty)
     return file if file.is_file() else pif_folder(file)
+
+
+def write_results(
+    folder: Path,
+    project: Path,
+    file: Path,
+    seed: int | None,
+    values: Mapping[str, str] | None,
+    uncertainty: dict[str, Any] | None,
+) -> None:
+    """A run in a few words, for programs."""
+    results = {
+        "project": project.name,
+        "seed": seed,
+        "values": dict(values or {}),
+        "snapshots": file.name if file.is_file() else pif_folder(file).name,
+        "uncertainty": uncertainty,
+    }
+    with writing(folder / "results.json") as temporary:
+        temporary.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 def draw(file: Path, picture: Path) -> None:

@@ -16,8 +16,11 @@ PLAIN_SCRIPT = "from cc3d import CompuCellSetup\n\nCompuCellSetup.run()\n"
 """What a project of CC3DML alone stands for."""
 
 
-def with_block(script: str, options: list[str], path: Path) -> str:
-    """The script with the registration before its `CompuCellSetup.run()`; an earlier block is replaced."""
+def with_block(script: str, options: list[str], path: Path, serialised: bool = False) -> str:
+    """The script with the registration before its `CompuCellSetup.run()`; an earlier block is replaced.
+
+    `serialised`: a project that the script itself describes gets one Potts work node.
+    """
     script = without_block(script)
     line_end = "\r\n" if "\r\n" in script else "\n"
     line, named = starting_line(script, path)
@@ -26,7 +29,8 @@ def with_block(script: str, options: list[str], path: Path) -> str:
     block = [
         BEGIN,
         *([] if named else ["from cc3d import CompuCellSetup"]),
-        f"from cc3d_steppables import {STEPPABLE}",
+        f"from cc3d_steppables import {STEPPABLE}{', one_potts_node' if serialised else ''}",
+        *(["one_potts_node()"] if serialised else []),
         "CompuCellSetup.register_steppable(",
         f"    steppable={STEPPABLE}(",
         *(f"        {option}," for option in options),

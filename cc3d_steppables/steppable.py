@@ -79,7 +79,19 @@ class NeuralHamiltonianSteppable(SteppableBasePy):
         self._energy_name = self._host.free_name()
         self._learned.label = self._energy_name.removeprefix(PREFIX)
         self._learned.begin()
+        self._refuse_twice()
         self._host.register(self._energy_name)
+
+    def _refuse_twice(self) -> None:
+        registry = CompuCellSetup.persistent_globals.steppable_registry
+        mine = self._learned.artifact.metadata
+        for other in registry.getSteppablesByClassName(type(self).__name__):
+            known = getattr(other._learned, "artifact", None)
+            if other is not self and known is not None and known.metadata.weights_hash == mine.weights_hash:
+                raise UserError(
+                    f"The model {mine.name} is registered twice, and its energy would be counted twice: remove one of "
+                    "the two learned terms."
+                )
 
     def start(self) -> None:
         """Other steppables may still lay out cells: the lattice is read before the first step."""
@@ -138,6 +150,17 @@ class CellPropertiesSteppable(SteppableBasePy):
         known = read_properties(Path(self._file) if folder is None else folder / self._file)
         for cell in self.cell_list:
             cell.dict.update(known.get(cell.id, {}))
+
+
+def one_potts_node() -> None:
+    """Keep the Potts algorithm of a project that its script describes on one work node; other modules stay parallel.
+
+    To be called before `CompuCellSetup.run()`: a learned term sees farther than the sections of several nodes.
+    """
+    converter = CompuCellSetup.persistent_globals.cc3d_xml_2_obj_converter
+    metadata = None if converter is None else converter.root.getFirstElement("Metadata")
+    if metadata is not None:
+        metadata.attachElement("NonParallelModule", "").attachAttribute("Name", "Potts")
 
 
 class CC3DHost:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,3 +37,42 @@ def writing(target: str | Path) -> Iterator[Path]:
         raise UserError(f"{target} cannot be written ({reason}): free space or choose another place.") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def disk_speaking(place: str | Path) -> Iterator[None]:
+    """What a disk refuses within the block, in one sentence about this place."""
+    try:
+        yield
+    except OSError as error:
+        reason: object = error.strerror or error
+        if isinstance(error, shutil.Error):  # of a whole folder: file by file
+            reason = error.args[0][0][2] if error.args and error.args[0] else error
+        where = error.filename or place
+        raise UserError(f"{where} cannot be used ({reason}): free space, or choose another place.") from None
+
+
+class Growing:
+    """Saves something that grows while it grows, spending no more than a tenth of the time on it.
+
+    Whoever is killed has what was saved last; the end saves all, whatever it takes.
+    """
+
+    def __init__(self, save: Callable[[], None], say: Callable[[str], None]) -> None:
+        self._save, self._say = save, say
+        self._due = 0.0
+        self._failed = False
+
+    def grown(self) -> None:
+        """There is more than before: save it, if it is time."""
+        began = time.monotonic()
+        if began < self._due:
+            return
+        try:
+            self._save()
+        except UserError as error:  # there may be room again before the end
+            if not self._failed:
+                self._say(str(error))
+            self._failed = True
+        ended = time.monotonic()
+        self._due = ended + 9 * (ended - began)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .delta import Energy
-from .files import writing
+from .files import Growing, writing
 from .metrics import cluster_counts, fragmented_cells, heterotypic_fraction, mean_aspect_ratios
 from .snapshots import Snapshots
 from .state import CellState
@@ -44,11 +44,20 @@ class Recording:
     energies: list[list[Energy]] = field(default_factory=list)
     frames: list[Image.Image] = field(default_factory=list)
     """Drawn at once: sixty states of a large 3D lattice would fill the memory."""
+    kept: Growing | None = None
+    """What saves the states as they come."""
 
     def add(self, mcs: int, states: list[CellState], energies: list[Energy]) -> None:
         self.times.append(mcs)
         self.states.append(states)
         self.energies.append(energies)
+        if self.kept is not None:
+            self.kept.grown()
+
+    def keep(self, folder: Path, provenance: dict[str, Any], say: Callable[[str], None]) -> None:
+        """From now on the data set is on disk while it grows, for runs that are killed."""
+        unfinished = provenance | {"interrupted": True}
+        self.kept = Growing(lambda: self.snapshots(unfinished).save(folder / SNAPSHOTS_FILE), say)
 
     def follow(self, chains: Chains, mcs: int, snapshots: int, frames: int) -> Iterator[int]:
         """Run chains to `mcs`, recording them on the way; yields the steps done, often enough to show progress."""

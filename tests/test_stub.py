@@ -30,7 +30,8 @@ def public(thing: Any) -> set[str]:
 
 
 def arguments(function: ast.FunctionDef) -> list[str]:
-    return [argument.arg for argument in function.args.args]
+    named = [argument.arg for argument in function.args.kwonlyargs]
+    return [*(argument.arg for argument in function.args.args), *(["*", *named] if named else [])]
 
 
 def compiled_arguments(function: Any) -> list[str]:

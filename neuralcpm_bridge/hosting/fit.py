@@ -66,6 +66,17 @@ def blind_share(artifact: Artifact, shape: Sequence[int]) -> float:
     return 1.0 - seen
 
 
+def blind_sentence(artifact: Artifact, shape: Sequence[int]) -> str:
+    """What a user is to know about rows that a network does not see; empty where it sees all."""
+    share = blind_share(artifact, shape)
+    if not share:
+        return ""
+    return (
+        f"The network sees blocks of {_block(artifact)} × {_block(artifact)} sites: to the last rows and columns, "
+        f"{share:.1%} of this lattice, it is blind (--blocks crop or pad changes the lattice)."
+    )
+
+
 def whole_blocks(artifact: Artifact, shape: Sequence[int], how: Blocks) -> tuple[int, ...]:
     """The nearest smaller (crop) or larger (pad) sides that are multiples of a block."""
     block = _block(artifact)

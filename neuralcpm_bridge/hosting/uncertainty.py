@@ -42,6 +42,16 @@ class Limits:
         if not 0 <= self.outside <= 1:
             raise UserError(f"outside_limit is {self.outside}, but a share of the cells from 0 to 1 is needed.")
 
+    def options(self) -> list[str]:
+        """As arguments in Python, those that are not the default."""
+        default = Limits()
+        chosen = (
+            ("uncertain", self.policy, default.policy),
+            ("limit", self.disagreement, default.disagreement),
+            ("outside_limit", self.outside, default.outside),
+        )
+        return [f"{name}={value!r}" for name, value, usual in chosen if value != usual]
+
     def check(self, artifact: Artifact) -> None:
         network = artifact.metadata.neural
         if self.policy == "shrink" and (network is None or network.members == 1):

@@ -81,14 +81,14 @@ def lines(path: Path) -> list[bytes]:
 
 
 def test_written_project_holds_what_the_model_says(tissue: Artifact, tmp_path: Path) -> None:
-    ids = np.zeros((20, 30), dtype=np.int32)
+    ids = np.zeros((21, 30), dtype=np.int32)
     ids[2:5, 7:12], ids[10:19, 1:3] = 1, 4
     state = CellState(ids, np.array([0, 1, -1, -1, 2], dtype=np.int32))
     file = write_project(tissue, state, tmp_path / "my project", steps=50, seed=3, energy_scale=4.0)
     project = Project.open(file)
     facts = project.facts()
     assert facts is not None
-    assert facts.lattice == Lattice.of((20, 30), "square", "periodic")
+    assert facts.lattice == Lattice.of((21, 30), "square", "periodic")
     assert facts.temperature == 4.0
     assert facts.energies.orders == {"contact": 2}
     J = np.array(tissue.metadata.symbolic.terms["contact"]["J"])  # type: ignore[union-attr]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -18,10 +19,41 @@ cc3d_app = typer.Typer(
     help="CompuCell3D: set it up; write, inject into, run and verify projects.", no_args_is_help=True
 )
 
-Project = Annotated[Path, typer.Argument(metavar="PROJECT.cc3d", help="The project's .cc3d file.", show_default=False)]
+
+class Uncertainty(Enum):
+    warn = "warn"
+    stop = "stop"
+    shrink = "shrink"
+
+
+class BlocksChoice(Enum):
+    keep = "keep"
+    crop = "crop"
+    pad = "pad"
+
+
+ProjectFile = Annotated[
+    Path, typer.Argument(metavar="PROJECT.cc3d", help="The project's .cc3d file.", show_default=False)
+]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)]
 Mcs = Annotated[int | None, typer.Option("--mcs", min=1, help="Monte Carlo steps.", show_default="the project's")]
 Seed = Annotated[int | None, typer.Option(min=1, help="Random seed, 1 or larger.", show_default="the project's")]
+
+
+Uncertain = Annotated[
+    Uncertainty,
+    typer.Option(help="Where the model is not sure: say so, end the run, or let the network's weight fall."),
+]
+Limit = Annotated[
+    float, typer.Option(help="Disagreement of a committee's members, in temperatures of training, that is too much.")
+]
+OutsideLimit = Annotated[
+    float, typer.Option(min=0.0, max=1.0, help="Share of cells outside of the training data's range that is too much.")
+]
+WholeBlocks = Annotated[
+    BlocksChoice,
+    typer.Option("--blocks", help="Where sides are no multiples of a network's blocks: keep, crop or pad the lattice."),
+]
 
 
 class SymbolicPart(Enum):
@@ -39,20 +71,39 @@ def new(
     scale: Annotated[
         float, typer.Option(help="Factor of all energies and the temperature; changes no probability.")
     ] = 1.0,
+    blocks: WholeBlocks = BlocksChoice.keep,
+    uncertain: Uncertain = Uncertainty.warn,
+    limit: Limit = 1.0,
+    outside_limit: OutsideLimit = 0.1,
 ) -> None:
     """Write a complete project: CC3DML with exactly converted parameters, Python, PIF and the model."""
     from cc3d_steppables.new import write_project
+    from cc3d_steppables.project import Project
     from neuralcpm_bridge.artifact import load_artifact
+    from neuralcpm_bridge.hosting.fit import blind_sentence
+    from neuralcpm_bridge.hosting.uncertainty import Limits
     from neuralcpm_bridge.snapshots import load_state
 
     artifact = load_artifact(model)
-    file = write_project(artifact, load_state(state, artifact), output, steps=mcs, seed=seed, energy_scale=scale)
-    print(f"Wrote {file}: open it in CompuCell3D, or run it with neuralcpm cc3d run {file} -o RESULTS.")
+    file = write_project(
+        artifact,
+        load_state(state, artifact),
+        output,
+        steps=mcs,
+        seed=seed,
+        energy_scale=scale,
+        blocks=blocks.value,
+        limits=Limits(uncertain.value, limit, outside_limit),
+    )
+    facts = Project.open(file).facts()
+    if facts is not None and (said := blind_sentence(artifact, facts.lattice.shape)):
+        print(said)
+    print(f"Wrote {file}: open it in CompuCell3D, or run it with neuralcpm cc3d run {quote(str(file))} -o RESULTS.")
 
 
 @cc3d_app.command()
 def inject(
-    project: Project,
+    project: ProjectFile,
     model: Model,
     output: Output,
     types: Annotated[
@@ -68,11 +119,16 @@ def inject(
     extinction: Annotated[
         bool, typer.Option("--extinction", help="Forbid taking a cell's last pixel, as training did.")
     ] = False,
+    blocks: WholeBlocks = BlocksChoice.keep,
+    uncertain: Uncertain = Uncertainty.warn,
+    limit: Limit = 1.0,
+    outside_limit: OutsideLimit = 0.1,
 ) -> None:
     """Add the learned term to a copy of a project; nothing else of it changes."""
     from cc3d_steppables.inject import inject as inject_into
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.hosting.mapping import type_pairs
+    from neuralcpm_bridge.hosting.uncertainty import Limits
 
     file, said = inject_into(
         project,
@@ -82,23 +138,37 @@ def inject(
         symbolic=symbolic.value,
         weight=weight,
         extinction=extinction,
+        limits=Limits(uncertain.value, limit, outside_limit),
+        blocks=blocks.value,
     )
-    print(f"{said}\n\nWrote {file}.")
+    print(f"{said}\n\nWrote {file}: run it with neuralcpm cc3d run {quote(str(file))} -o RESULTS.")
 
 
 @cc3d_app.command()
 def run(
-    project: Project,
+    project: ProjectFile,
     output: Output,
     mcs: Mcs = None,
     seed: Seed = None,
     snapshots: Annotated[int, typer.Option(min=1, help="Lattices to keep after the initial one.")] = 10,
+    patience: Annotated[
+        float, typer.Option(min=1.0, metavar="SECONDS", help="Give up when no step was made for so long.")
+    ] = 600.0,
 ) -> None:
     """Run a copy of a project headless: snapshots as a data set, a picture of them, CC3D's log."""
     from cc3d_steppables.run import run_project
 
     with progress("CompuCell3D") as bar:
-        file = run_project(project, output, steps=mcs, snapshots=snapshots, seed=seed, progress=bar, say=bar.say)
+        file = run_project(
+            project,
+            output,
+            steps=mcs,
+            snapshots=snapshots,
+            seed=seed,
+            patience=patience,
+            progress=bar,
+            say=bar.say,
+        )
     print(f"Wrote {file}; CompuCell3D's log is {output / 'cc3d.log'}.")
 
 
@@ -130,7 +200,7 @@ def setup(
 
 @cc3d_app.command()
 def verify(
-    project: Project,
+    project: ProjectFile,
     mcs: Annotated[
         int | None, typer.Option("--mcs", min=1, help="Monte Carlo steps.", show_default="until --flips")
     ] = None,

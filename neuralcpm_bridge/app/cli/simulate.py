@@ -108,20 +108,17 @@ def simulate(
     if not artifact.engine_serves:
         console.print(f"The engine does not cover {meta.architecture}: running on {running.name}.")
     recording = Recording(meta.types)
+    provenance = {
+        "program": f"neuralcpm-bridge {__version__}, simulate on {running.name}",
+        "model": meta.name,
+        "weights_hash": meta.weights_hash,
+        "mcs": mcs,
+        **asdict(dynamics),
+        "start": init.value if init else state,
+    }
+    recording.keep(output, provenance, console.print)
     interrupted = _watch(running, recording, mcs, snapshots, frames)
-    written = recording.save(
-        output,
-        {
-            "program": f"neuralcpm-bridge {__version__}, simulate on {running.name}",
-            "model": meta.name,
-            "weights_hash": meta.weights_hash,
-            "mcs": mcs,
-            **asdict(dynamics),
-            **asdict(running.counts),
-            "start": init.value if init else state,
-            "interrupted": interrupted,
-        },
-    )
+    written = recording.save(output, provenance | asdict(running.counts) | {"interrupted": interrupted})
     counts = running.counts
     console.print(
         f"{'Interrupted: ' if interrupted else ''}{len(recording.times) * replicates} states in {output}; "
