@@ -2,170 +2,26 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from neuralcpm_bridge import __version__
-from neuralcpm_bridge.distill import Distilled
-from neuralcpm_bridge.explain import Explanation, Response, energy_picture
+from neuralcpm_bridge.explain import Explanation
 from neuralcpm_bridge.files import writing
-from neuralcpm_bridge.pictures import png_bytes
-from neuralcpm_bridge.pictures.charts import nice_ticks, tick_texts
 
-from .report import html
-from .report.charts import colour_of
-
-WIDTH, HEIGHT = 380, 270
-LEFT, RIGHT, TOP, FLOOR = 46, 8, 10, 190
-"""Of the drawing; below the floor of the curves lie numbers and then, for each type, what the data cover."""
-STRIP, STRIPS = 16, 222
-NARROW = "\N{NO-BREAK SPACE}%"
-
-STYLE = """
-.bands path { stroke: none; opacity: .16; } .outside { opacity: .3; }
-svg polyline.whole { stroke-width: 1.1; stroke-dasharray: 2 3; }
-.sentences { padding-left: 1.2em; max-width: 46rem; } .sentences li { margin-bottom: 6px; }
-.energies { max-width: 100%; height: auto; }
-"""
-
-
-SAID_OF_THE_STATE = (
-    "A cell's energy is the network's own sum for it. A contact's is what the tissue saves or pays compared with both "
-    "cells touching medium there: blue contacts hold together."
-)
-SAID_OF_TERMS = (
-    "Contact, volume, surface and length energies, fitted to what the network alone charges for copies: they come "
-    "on top of the model's own. What such terms do in runs, and what they lose, says neuralcpm distill."
-)
-SAID_OF_CURVES = (
-    "The energy of the tissue as one cell is changed and everything that follows from it (its axes, surface, contacts, "
-    "the places of its neighbours), 0 at the median; mean over cells, bands hold two thirds of them. Pale: beyond the "
-    "cells that were seen. Dotted: with the analytic terms. Below: how many cells have which value."
-)
+from .report import html, learned
 
 
 def write_page(found: Explanation, path: Path) -> None:
     """The page, with its pictures inside."""
-    picture = base64.b64encode(png_bytes(energy_picture(found.energies, found.types))).decode("ascii")
-    alt = "One state: types of its cells, their energies, energies of their contacts"
-    told = "".join(f"<li>{html.escape(line.replace(' %', NARROW))}</li>" for line in found.sentences)
     source = "states of the data" if found.of_data else "samples of the model itself, since no data were given"
     lede = f"What this model's network adds to the energy, in units of the temperature T, over {found.states} {source}."
-    names = list(dict.fromkeys(response.quantity for response in found.responses))
-    charts = [_chart([r for r in found.responses if r.quantity == name], found.types) for name in names]
-    image = f'<img class="energies" alt="{alt}" src="data:image/png;base64,{picture}">'
     body = "".join(
         (
-            html.section("In words", f'<ul class="sentences">{told}</ul>'),
-            html.section("One state", html.paragraph(SAID_OF_THE_STATE), image),
-            html.section(
-                "Response curves", html.paragraph(SAID_OF_CURVES), f'<div class="charts">{"".join(charts)}</div>'
-            ),
-            html.section("Analytic terms that come closest", html.paragraph(SAID_OF_TERMS), _terms(found.closest)),
+            html.section("In words", learned.sentences(found.sentences)),
+            html.section("One state", learned.state_energies(found)),
+            html.section("Response curves", learned.curves(found)),
+            html.section("Analytic terms that come closest", learned.closest_terms(found.closest)),
         )
     )
-    style = (files("neuralcpm_bridge.app.report") / "style.css").read_text(encoding="utf-8") + STYLE
-    foot = html.paragraph(f"Written by neuralcpm-bridge {__version__}.")
-    page = html.page(f"What did it learn? {found.model}", style, html.paragraph(lede, "lede"), body, foot)
+    page = html.page(f"What did it learn? {found.model}", html.paragraph(lede, "lede"), body)
     with writing(path) as temporary:
         temporary.write_text(page, encoding="utf-8")
-
-
-def _terms(found: Distilled) -> str:
-    rows = [
-        [name, value, "" if name.startswith("target_") else html.Figure(f"{100 * found.shares[name]:.0f} %")]
-        for name, value in found.values.items()
-    ]
-    total = ["all together", "", html.Figure(f"{100 * max(found.r2_held_out, 0.0):.0f} %")]
-    return html.table(["energy", "value", "of the network's ΔH"], [*rows, total])
-
-
-def _chart(curves: Sequence[Response], types: Sequence[str]) -> str:
-    """One quantity of all types as inline SVG."""
-    first = curves[0]
-    unit = f" ({first.unit})" if first.unit else ""
-    x = (float(first.values[0]), float(first.values[-1]))
-    shown = np.concatenate([np.r_[curve.energy, curve.low[_seen(curve)], curve.high[_seen(curve)]] for curve in curves])
-    span = (shown.min(), shown.max()) if np.ptp(shown) > 1e-6 else (shown.min() - 1, shown.max() + 1)
-    y_ticks = nice_ticks(float(span[0]), float(span[1]), about=4)
-    box = np.array([x, (y_ticks[0], y_ticks[-1])])
-    title = f"{first.quantity}{unit}"
-    key = "chart-" + "".join(letter if letter.isalnum() else "-" for letter in first.quantity)
-    parts = [
-        f'<figure class="chart"><figcaption>{html.escape(title)}</figcaption>',
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{html.escape(title)}">',
-        f'<clipPath id="{html.escape(key)}"><rect x="{LEFT}" y="{TOP}" width="{WIDTH - LEFT - RIGHT}" '
-        f'height="{FLOOR - TOP}"/></clipPath>',
-        *_axes(box, y_ticks),
-        f'<g clip-path="url(#{html.escape(key)})">',
-    ]
-    numbers = [types.index(curve.cell_type) - 1 for curve in curves]
-    parts += [_curve(curve, box, colour_of(number)) for curve, number in zip(curves, numbers, strict=True)]
-    parts.append("</g>")
-    for place, (curve, number) in enumerate(zip(curves, numbers, strict=True)):
-        parts.append(_strip(curve, STRIPS + STRIP * (place + 1), colour_of(number)))
-    names = (
-        f'<li><i style="background:{colour_of(number)}"></i>{html.escape(curve.cell_type)}</li>'
-        for curve, number in zip(curves, numbers, strict=True)
-    )
-    return "".join([*parts, f'</svg><ul class="key">{"".join(names)}</ul></figure>'])
-
-
-def _seen(curve: Response) -> NDArray[np.bool_]:
-    """Which values cells of the data have."""
-    least, *_, most = curve.coverage.quantiles
-    return (curve.values >= least) & (curve.values <= most)
-
-
-def _placed(x: NDArray[np.float64], y: NDArray[np.float64], box: NDArray[np.float64]) -> str:
-    across = LEFT + (x - box[0, 0]) / (box[0, 1] - box[0, 0]) * (WIDTH - LEFT - RIGHT)
-    down = FLOOR - (y - box[1, 0]) / (box[1, 1] - box[1, 0]) * (FLOOR - TOP)
-    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
-
-
-def _axes(box: NDArray[np.float64], y_ticks: NDArray[np.float64]) -> list[str]:
-    parts = []
-    for value, text in zip(y_ticks, tick_texts(y_ticks), strict=True):
-        at = float(_placed(box[0, :1], np.array([value]), box).split(",")[1])
-        parts.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>')
-        parts.append(f'<text class="tick" text-anchor="end" x="{LEFT - 6}" y="{at + 4:.1f}">{text}</text>')
-    parts.append(f'<text class="tick" x="{LEFT + 4}" y="{TOP + 8}">T</text>')
-    ticks = nice_ticks(float(box[0, 0]), float(box[0, 1]))
-    for value, text in zip(ticks, tick_texts(ticks), strict=True):
-        if box[0, 0] <= value <= box[0, 1]:
-            at = float(_placed(np.array([value]), box[1, :1], box).split(",")[0])
-            parts.append(f'<text class="tick" text-anchor="middle" x="{at}" y="{FLOOR + 15}">{text}</text>')
-    parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{FLOOR}" y2="{FLOOR}"/>')
-    return parts
-
-
-def _curve(curve: Response, box: NDArray[np.float64], colour: str) -> str:
-    x, seen = curve.values, _seen(curve)
-    parts = [f'<polyline class="outside" points="{_placed(x, curve.energy, box)}" stroke="{colour}"/>']
-    if seen.any():
-        around = np.r_[x[seen], x[seen][::-1]]
-        band = _placed(around, np.r_[curve.low[seen], curve.high[seen][::-1]], box)
-        parts.append(f'<g class="bands"><path fill="{colour}" d="M{band}Z"/></g>')
-        parts.append(f'<polyline points="{_placed(x[seen], curve.energy[seen], box)}" stroke="{colour}"/>')
-        if curve.whole is not None:
-            parts.append(
-                f'<polyline class="whole" points="{_placed(x[seen], curve.whole[seen], box)}" stroke="{colour}"/>'
-            )
-    return "".join(parts)
-
-
-def _strip(curve: Response, floor: int, colour: str) -> str:
-    """How many cells have which value."""
-    counts = curve.coverage.bins / max(curve.coverage.bins.max(), 1)
-    width = (WIDTH - LEFT - RIGHT) / len(counts)
-    return "".join(
-        f'<rect x="{LEFT + number * width:.1f}" y="{floor - share * (STRIP - 3):.1f}" width="{width - 0.6:.1f}" '
-        f'height="{share * (STRIP - 3):.1f}" fill="{colour}"/>'
-        for number, share in enumerate(counts)
-        if share > 0
-    )

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from .energies import Energies, energy_picture
+from .energies import Energies, Panel, energy_panels, energy_picture
 from .explanation import Explanation, explain
 from .responses import Response
 from .sentences import sentence
 
-__all__ = ["Energies", "Explanation", "Response", "energy_picture", "explain", "sentence"]
+__all__ = [
+    "Energies",
+    "Explanation",
+    "Panel",
+    "Response",
+    "energy_panels",
+    "energy_picture",
+    "explain",
+    "sentence",
+]

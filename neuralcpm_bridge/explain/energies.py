@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,13 +70,20 @@ def energies_of(network: Network, state: CellState, graph: Cells, means: Floats,
     return Energies(state, graph, cells, cells - means[graph.types], spread, shares)
 
 
-def energy_picture(found: Energies, types: Sequence[str]) -> Image.Image:
-    """Three pictures side by side: types of cells, their energies, and those of contacts per unit of their length."""
-    from PIL import Image, ImageDraw
+class Panel(NamedTuple):
+    """One picture of a state; `scale`: what the darkest colours stand for, in units of the temperature, None where
+    colours are those of types."""
 
-    from ..pictures.drawing import FAINT, INK, MEDIUM, PAPER, write
+    title: str
+    image: Image.Image
+    scale: float | None
+
+
+def energy_panels(found: Energies) -> list[Panel]:
+    """Types of cells, their energies, and those of contacts per unit of their length."""
+    from ..pictures.drawing import FAINT, MEDIUM
     from ..pictures.planes import Paint
-    from ..pictures.states import draw_key, tile
+    from ..pictures.states import tile
 
     graph, ids = found.graph, found.state.types.size
     cell_scale, density = scale_of(found.relative), found.contacts / graph.contact[0]
@@ -84,22 +91,32 @@ def energy_picture(found: Energies, types: Sequence[str]) -> Image.Image:
     fills, pale = (np.tile(np.array(colour, dtype=np.uint8), (ids, 1)) for colour in (MEDIUM, PALE))
     fills[graph.ids], pale[0] = coloured(found.relative / cell_scale), MEDIUM
     lines = Paint(pale, _line_colours(graph, ids, coloured(density / contact_scale), FAINT), line=1.0)
-    panels = [
+    side = SIDE if found.state.lattice.dimension == 2 else 2 * SIDE
+    paints = (
         ("types", Paint.by_type(found.state.types), None),
         ("energy of cells, less the mean of their type", Paint(fills), cell_scale),
         ("energy of contacts, per unit of contact", lines, contact_scale),
-    ]
-    side = SIDE if found.state.lattice.dimension == 2 else 2 * SIDE
-    images = [tile(found.state, side, paint) for _, paint, _ in panels]
-    wide, high = images[0].size
-    sheet = Image.new("RGB", (len(images) * (wide + GAP) + GAP, high + 4 * GAP + TEXT), PAPER)
+    )
+    return [Panel(title, tile(found.state, side, paint), scale) for title, paint, scale in paints]
+
+
+def energy_picture(found: Energies, types: Sequence[str]) -> Image.Image:
+    """All panels side by side, with their keys."""
+    from PIL import Image, ImageDraw
+
+    from ..pictures.drawing import FAINT, INK, PAPER, write
+    from ..pictures.states import draw_key
+
+    panels = energy_panels(found)
+    wide, high = panels[0].image.size
+    sheet = Image.new("RGB", (len(panels) * (wide + GAP) + GAP, high + 4 * GAP + TEXT), PAPER)
     draw = ImageDraw.Draw(sheet)
-    for number, ((title, _, scale), image) in enumerate(zip(panels, images, strict=True)):
+    for number, (title, image, scale) in enumerate(panels):
         left, below = GAP + number * (wide + GAP), GAP + TEXT + high + GAP // 2
         write(draw, (left, GAP // 2), title, INK, TEXT)
         sheet.paste(image, (left, GAP + TEXT))
         if scale is None:
-            key = [(int(kind), types[kind]) for kind in np.unique(graph.types)]
+            key = [(int(kind), types[kind]) for kind in np.unique(found.graph.types)]
             draw_key(draw, key, left, below, left + wide)
             continue
         bar = coloured(np.linspace(-1, 1, wide))[None].repeat(BAR, axis=0)

@@ -50,6 +50,29 @@ class Measured(NamedTuple):
     error: float
 
 
+WITHIN = 2.0
+"""Standard errors within which a measure counts as reproduced."""
+SHARES = ("p_volume", "p_unfragmented")
+SHARE_TOLERANCE = 0.05
+"""Of measures that are shares of states, often exactly 1 without a spread."""
+
+
+def is_share(title: str) -> bool:
+    """Whether a measure is a share of states."""
+    return any(name in title for name in SHARES)
+
+
+def distance(found: Measured, wanted: Measured, title: str) -> float:
+    """In standard errors of both; shares of states are forgiven a few per cent."""
+    difference = found.mean - wanted.mean
+    if is_share(title):
+        return WITHIN * difference / SHARE_TOLERANCE
+    error = float(np.hypot(found.error, wanted.error))
+    if error == 0:
+        return 0.0 if abs(difference) <= 1e-9 * max(1.0, abs(wanted.mean)) else float(np.sign(difference)) * 99.0
+    return difference / error
+
+
 def comparable_measures(samples: Snapshots, data: Snapshots) -> dict[str, Measured]:
     """Rows of the table: every measure that is defined, each a number of its own."""
     return {title: measured(values) for title, values in measures_by_state(samples, data).items()}

@@ -8,14 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from neuralcpm_bridge.metrics.comparing import Measured, measured, measures_by_state
+from neuralcpm_bridge.metrics.comparing import WITHIN, Measured, distance, is_share, measured, measures_by_state
 from neuralcpm_bridge.snapshots import Snapshots
 
-WITHIN = 2.0
-"""Standard errors within which a measure counts as reproduced."""
-SHARES = ("p_volume", "p_unfragmented")
-SHARE_TOLERANCE = 0.05
-"""Of measures that are shares of states, often exactly 1 without a spread."""
 NAMED = 4
 """Measures that a verdict names at most."""
 WHOLE = 0.95
@@ -48,7 +43,7 @@ class Judged:
     @property
     def whole(self) -> bool:
         """Whether cells stay in one piece, as in the data, and keep their volumes."""
-        return all(row.mean >= WHOLE for title, row in self.rows.items() if any(name in title for name in SHARES))
+        return all(row.mean >= WHOLE for title, row in self.rows.items() if is_share(title))
 
 
 def rows_of(states: Snapshots, data: Snapshots) -> dict[str, Measured]:
@@ -59,17 +54,6 @@ def judge(samples: Snapshots, wanted: Mapping[str, Measured], data: Snapshots) -
     """Samples beside the measures of states that the training never saw; `data`: for its range of volumes."""
     rows = rows_of(samples, data)
     return Judged(rows, {title: distance(rows[title], wanted[title], title) for title in wanted if title in rows})
-
-
-def distance(found: Measured, wanted: Measured, title: str) -> float:
-    """In standard errors of both; shares of states are forgiven a few per cent."""
-    difference = found.mean - wanted.mean
-    if any(name in title for name in SHARES):
-        return WITHIN * difference / SHARE_TOLERANCE
-    error = float(np.hypot(found.error, wanted.error))
-    if error == 0:
-        return 0.0 if abs(difference) <= 1e-9 * max(1.0, abs(wanted.mean)) else float(np.sign(difference)) * 99.0
-    return difference / error
 
 
 def verdict(closure: Judged, baseline: Judged, adds: bool, more: str | None) -> str:

@@ -89,6 +89,8 @@ def boundary_flips(state: CellState, count: int, seed: int = 0) -> list[Flip]:
     ids, borders = state.ids.ravel(), np.flatnonzero(state.boundary())
     neighbours = state.lattice.neighbours(state.lattice.geometry.moore_order, borders)
     sites, directions = np.nonzero((neighbours >= 0) & (ids[neighbours] != ids[borders, None]))
+    if not sites.size:
+        return []  # one cell everywhere
     picked = np.random.default_rng(seed).integers(sites.size, size=count)
     new_ids = ids[neighbours[sites[picked], directions[picked]]]
     return list(zip(borders[sites[picked]].tolist(), new_ids.tolist(), strict=True))

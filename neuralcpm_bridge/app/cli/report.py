@@ -13,7 +13,7 @@ from .options import LARGEST_SEED
 def report(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN…", help="Folders of train or reproduce, or model files.", show_default=False),
+        typer.Argument(metavar="RUN…", help="Folders of fit, train or reproduce, or model files.", show_default=False),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="report.html", help="The file to write.", show_default=False)
@@ -26,12 +26,22 @@ def report(
     replicates: Annotated[int, typer.Option(min=1, help="Samples to draw.")] = 8,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the samples.")] = 0,
 ) -> None:
-    """Write one HTML file about trained models: data, curves, parameters, samples, measures, speed, provenance."""
+    """Write one HTML file about trained models: samples and measures beside data, curves, parameters, provenance.
+
+    About one fit alone it is the page that fit itself wrote, unless other data are given to compare with.
+    """
     from rich.console import Console
 
+    from ..fitted import write_fit_report
     from ..report import Sampling, write_report
+    from ..report.fit_folder import is_fit
     from .machine import usable_cores
 
+    if len(runs) == 1 and data is None and is_fit(runs[0]):
+        with Console(stderr=True).status("…") as status:
+            write_fit_report(Path(runs[0]), output, title=title, tell=status.update)
+        print(f"Wrote {output} about the fit in {runs[0]}: open it in any browser.")
+        return
     sampling = Sampling(replicates, mcs, seed, usable_cores()) if mcs else None
     with Console(stderr=True, markup=False).status("…") as status:
         names = write_report(runs, output, data=data, title=title, sampling=sampling, tell=status.update)

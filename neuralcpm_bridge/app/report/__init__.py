@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -69,9 +67,9 @@ def _page(runs: list[Run], data: Snapshots | None, title: str, summary: str, has
     lede = f"{summary} {sections.lede(runs, verdict)}".strip()
     body = "".join(
         (
-            sections.what_was_trained(runs, data),
             sections.samples(runs, data),
             measured,
+            sections.what_was_trained(runs, data),
             sections.curves(runs, truth),
             sections.parameters(runs, truth),
             sections.results(runs),
@@ -79,7 +77,4 @@ def _page(runs: list[Run], data: Snapshots | None, title: str, summary: str, has
             sections.provenance(runs, {"program": f"neuralcpm-bridge {__version__}", **hashes}),
         )
     )
-    style = (files(__package__) / "style.css").read_text(encoding="utf-8")
-    today = datetime.date.today().isoformat()
-    foot = html.paragraph(f"Written by neuralcpm-bridge {__version__} on {today}.")
-    return html.page(heading, style, html.paragraph(lede, "lede") + html.cards(facts), body, foot)
+    return html.page(heading, html.paragraph(lede, "lede") + html.cards(facts), body)

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import base64
+import datetime
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
 
+from neuralcpm_bridge import __version__
 from neuralcpm_bridge.pictures import png_bytes, tile, type_colour
 from neuralcpm_bridge.state import CellState
 
-STATE_SIDE = 200
+if TYPE_CHECKING:
+    from PIL import Image
+
+STATE_SIDE, SOLID_SIDE = 200, 400
+"""Pixels of a state's picture; a 3D one has four panels."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 """The browser itself keeps the page from loading or running anything, whatever a run folder contains."""
 
@@ -37,10 +45,22 @@ def paragraph(text: str, style: str = "") -> str:
     return f'<p class="{escape(style)}">{escape(text)}</p>' if style else f"<p>{escape(text)}</p>"
 
 
-def section(title: str, *content: str) -> str:
-    """A titled section; nothing where it would be empty."""
+def section(title: str, *content: str, key: str = "") -> str:
+    """A titled section; nothing where it would be empty. `key`: what links inside the page call it."""
     body = "".join(content)
-    return f"<section><h2>{escape(title)}</h2>{body}</section>" if body else ""
+    place = f' id="{escape(key)}"' if key else ""
+    return f"<section{place}><h2>{escape(title)}</h2>{body}</section>" if body else ""
+
+
+def contents(entries: Iterable[tuple[str, str]]) -> str:
+    """Links to sections, by key and title."""
+    links = "".join(f'<li><a href="#{escape(key)}">{escape(title)}</a></li>' for key, title in entries)
+    return f'<nav><ol class="contents">{links}</ol></nav>'
+
+
+def bullets(lines: Iterable[str]) -> str:
+    entries = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f'<ul class="sentences">{entries}</ul>' if entries else ""
 
 
 def table(
@@ -79,11 +99,20 @@ def cards(facts: Iterable[tuple[str, str]]) -> str:
 
 
 def states_figure(title: str, states: Sequence[CellState]) -> str:
-    pictures = []
+    pictures, style = [], "states"
     for order, state in enumerate(states, start=1):
-        content = base64.b64encode(png_bytes(tile(state, STATE_SIDE).quantize(32))).decode("ascii")
-        pictures.append(f'<img alt="{escape(title)}, state {order}" src="data:image/png;base64,{content}">')
-    return f'<figure><figcaption>{escape(title)}</figcaption><div class="states">{"".join(pictures)}</div></figure>'
+        solid = state.lattice.dimension == 3
+        style = "states solids" if solid else style
+        # shading takes more colours than the fills of a plane state
+        drawn = tile(state, SOLID_SIDE).quantize(128) if solid else tile(state, STATE_SIDE).quantize(32)
+        pictures.append(image(drawn, f"{title}, state {order}"))
+    return f'<figure><figcaption>{escape(title)}</figcaption><div class="{style}">{"".join(pictures)}</div></figure>'
+
+
+def image(drawn: Image.Image, alt: str) -> str:
+    """A picture inside the page."""
+    content = base64.b64encode(png_bytes(drawn)).decode("ascii")
+    return f'<img alt="{escape(alt)}" src="data:image/png;base64,{content}">'
 
 
 def type_key(names: Sequence[str]) -> str:
@@ -95,10 +124,24 @@ def type_key(names: Sequence[str]) -> str:
 
 
 def details(title: str, text: str) -> str:
-    return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+    """A long text that one has to ask for."""
+    return folded(title, f"<pre>{escape(text)}</pre>")
 
 
-def page(title: str, style: str, head: str, body: str, foot: str) -> str:
+def folded(title: str, content: str) -> str:
+    """What one has to ask for; nothing where there is nothing."""
+    return f"<details><summary>{escape(title)}</summary>{content}</details>" if content else ""
+
+
+def commands(lines: Iterable[str]) -> str:
+    """What to type into a terminal."""
+    return f'<pre class="commands">{escape(chr(10).join(lines))}</pre>'
+
+
+def page(title: str, head: str, body: str) -> str:
+    """The whole file, with its style and who wrote it when."""
+    style = (files(__package__) / "style.css").read_text(encoding="utf-8")
+    foot = paragraph(f"Written by neuralcpm-bridge {__version__} on {datetime.date.today().isoformat()}.")
     return (
         "<!doctype html>\n"
         '<html lang="en"><head><meta charset="utf-8">'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ def microseconds(artifact: Artifact, data: Snapshots | None) -> dict[str, Any]:
     }
 
 
-def nearest_to_data(models: Sequence[dict[str, Measured]], data: dict[str, Measured], title: str) -> list[bool]:
+def nearest_to_data(models: Sequence[Mapping[str, Measured]], data: Mapping[str, Measured], title: str) -> list[bool]:
     """Which models come nearest to the data in one measure; none where noise does not tell them apart.
 
     A model shares the first place where it is no further than the best one but for its noise.

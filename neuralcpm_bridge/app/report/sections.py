@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,14 @@ import numpy as np
 from neuralcpm_bridge.artifact import Metadata
 from neuralcpm_bridge.conventions import TARGETS, parameter_rows, uncarried_terms
 from neuralcpm_bridge.lattice import boundary_text, size_text
-from neuralcpm_bridge.metrics.comparing import MEASURES, Measured, comparable_measures
+from neuralcpm_bridge.metrics.comparing import MEASURES, WITHIN, Measured, comparable_measures, distance
 from neuralcpm_bridge.pictures import Line
 from neuralcpm_bridge.snapshots import Snapshots
+from neuralcpm_bridge.state import CellState
 
 from . import html
 from .charts import svg_chart
+from .forest import Rows, forest, shared_titles
 from .gather import Run
 from .measuring import nearest_to_data
 
@@ -94,7 +96,12 @@ def _earlier_training(run: Run) -> str:
 def _window(run: Run) -> str:
     if run.artifact is None:
         return "–"
-    field = run.artifact.metadata.receptive_field
+    network, field = run.artifact.metadata.neural, run.artifact.metadata.receptive_field
+    if network is None:
+        return "sites and their neighbours"
+    if network.is_graph:
+        far = "those it touches" if network.rounds == 1 else f"those up to {network.rounds} contacts away"
+        return f"each cell and {far}"
     return "the whole lattice" if field is None else f"{field} sites across"
 
 
@@ -201,41 +208,67 @@ def parameter_table(meta: Metadata, truth: dict[str, float]) -> str:
 
 
 def samples(runs: Sequence[Run], data: Snapshots | None) -> str:
-    figures = [] if data is None else [html.states_figure("Data", spread(data))]
-    names: tuple[str, ...] = data.type_names if data is not None else ()
+    """As many states of the data as of every run, so that nobody looks more varied than the others."""
+    shown = [] if data is None else [("Data", data)]
     for run in runs:
         if run.samples is not None:
-            names = names or run.samples.type_names
             mcs = run.samples.provenance.get("mcs")
             after = f", after {mcs:,} MCS from single pixels" if isinstance(mcs, int) else ""
-            figures.append(html.states_figure(f"Samples of {run.name}{after}", spread(run.samples)))
-    if not figures:
+            shown.append((f"Samples of {run.name}{after}", run.samples))
+    if not shown:
         return ""
-    return html.section("Samples beside data", html.type_key(names), f'<div class="samples">{"".join(figures)}</div>')
+    figures = states_beside(shown, SHOWN_STATES)
+    names = next((states.type_names for _, states in shown if states.type_names), ())
+    return html.section("Samples beside data", html.type_key(names), f'<div class="samples">{figures}</div>')
 
 
-def spread(snapshots: Snapshots) -> list[Any]:
+def states_beside(shown: Sequence[tuple[str, Snapshots]], most: int) -> str:
+    """The same number of states of each."""
+    count = min(most, *(len(states) for _, states in shown))
+    return "".join(html.states_figure(title, spread(states, count)) for title, states in shown)
+
+
+def spread(snapshots: Snapshots, count: int) -> list[CellState]:
     """States from all over a data set."""
-    chosen = sorted({round(place) for place in np.linspace(0, len(snapshots) - 1, SHOWN_STATES)})
-    return [snapshots[number] for number in chosen]
+    return [snapshots[int(number)] for number in np.linspace(0, len(snapshots) - 1, count).round()]
 
 
 def measures(runs: Sequence[Run], data: Snapshots | None) -> tuple[str, str]:
-    """The table of measures, and one sentence about who is nearer to the data."""
-    sampled = [run for run in runs if run.samples is not None]
+    """Every run's measures beside the data's, and what they say in a sentence or two."""
+    sampled = {run.name: run.samples for run in runs if run.samples is not None}
     if data is None or not sampled:
         return "", ""
     wanted = comparable_measures(data, data)
-    found = [comparable_measures(run.samples, data) for run in sampled if run.samples is not None]
+    found = {name: comparable_measures(samples, data) for name, samples in sampled.items()}
+    table, nearest = measure_table(wanted, found)
+    verdict = f"{likeness(wanted, found)} {nearest}".strip()
+    content = forest(wanted, found), html.folded("The same as a table", table)
+    return html.section("Measures beside the data's", *content), verdict
+
+
+def likeness(wanted: Rows, models: Mapping[str, Rows]) -> str:
+    """How many measures each model reproduces."""
+    count = len(shared_titles(wanted, models.values()))
+    told = [f"{reproduced(wanted, rows)} of {name}" for name, rows in models.items()]
+    return f"Of {count} measures within two standard errors of the data's: {', '.join(told)}." if count else ""
+
+
+def reproduced(wanted: Rows, found: Rows) -> int:
+    """How many measures lie within two standard errors of the data's."""
+    titles = shared_titles(wanted, [found])
+    return sum(abs(distance(found[title], wanted[title], title)) <= WITHIN for title in titles)
+
+
+def measure_table(wanted: Rows, models: Mapping[str, Rows]) -> tuple[str, str]:
+    """Means and their errors, and one sentence about who is nearer to the data."""
     rows, marks = [], []
     for title in wanted:
-        near = nearest_to_data(found, wanted, title)
-        rows.append([title, _with_error(wanted[title]), *(_with_error(row.get(title)) for row in found)])
+        near = nearest_to_data(list(models.values()), wanted, title)
+        rows.append([title, _with_error(wanted[title]), *(_with_error(row.get(title)) for row in models.values())])
         marks.append([False, *near])
-    verdict = _verdict([run.name for run in sampled], marks)
-    words = "Means over states and their standard errors." + (NEARER if len(sampled) > 1 else "")
-    content = html.table(["measure", "data", *(run.name for run in sampled)], rows, marks)
-    return html.section("Measures beside the data's", html.paragraph(words), content), verdict
+    words = "Means over states and their standard errors." + (NEARER if len(models) > 1 else "")
+    table = html.paragraph(words) + html.table(["measure", "data", *models], rows, marks)
+    return table, _verdict(list(models), marks)
 
 
 def _with_error(measured: Measured | None) -> html.Figure | None:
