@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +15,9 @@ from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.conventions import TARGETS, uncarried_terms
 from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.hosting.fit import Blocks, check_lattice, whole_blocks
+from neuralcpm_bridge.hosting.fit import Blocks, check_lattice, in_whole_blocks
 from neuralcpm_bridge.hosting.uncertainty import Limits
-from neuralcpm_bridge.lattice import Lattice, size_text, to_rows
+from neuralcpm_bridge.lattice import Lattice, to_rows
 from neuralcpm_bridge.state import CellState
 
 from .check import check_neighbourhoods
@@ -75,22 +74,6 @@ def write_project(
         shutil.copyfile(artifact.path, temporary / MODEL)
         (temporary / f"{name}.cc3d").write_text(project_file(name, bool(state.properties)), encoding="utf-8")
     return folder / f"{name}.cc3d"
-
-
-def in_whole_blocks(artifact: Artifact, state: CellState, blocks: Blocks) -> CellState:
-    """The state with sides that are multiples of a network's blocks: medium cut off or added behind the last sites."""
-    sides = whole_blocks(artifact, state.lattice.shape, blocks)
-    if sides == state.lattice.shape:
-        return state
-    kept = tuple(slice(0, min(side, old)) for side, old in zip(sides, state.lattice.shape, strict=True))
-    ids = np.zeros(sides, dtype=state.ids.dtype)
-    ids[kept] = state.ids[kept]
-    if (ids > 0).sum() != (state.ids > 0).sum():
-        raise UserError(
-            f"Cropping the lattice to {size_text(sides[::-1])} sites would cut cells: use --blocks pad, or a state "
-            "with medium in its last rows and columns."
-        )
-    return replace(state, ids=ids, lattice=replace(state.lattice, shape=sides))
 
 
 def in_rows(state: CellState, orders: Iterable[int]) -> tuple[NDArray[np.int32], Lattice]:

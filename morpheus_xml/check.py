@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from neuralcpm_bridge.artifact import Artifact, Metadata, load_artifact
 from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.hosting.fit import check_lattice
+from neuralcpm_bridge.hosting.fit import Blocks, check_lattice, whole_blocks
 from neuralcpm_bridge.hosting.mapping import type_pairs
 from neuralcpm_bridge.lattice import GEOMETRIES
 
@@ -56,7 +56,7 @@ def require_sound(model: ModelFile, *, learned: bool = True) -> None:
         raise UserError(f"{model.path}, {findings[0]}{more}")
 
 
-def check_fit(model: ModelFile, artifact: Artifact, part: Part) -> None:
+def check_fit(model: ModelFile, artifact: Artifact, part: Part, blocks: Blocks = "keep") -> None:
     """Refuse a file that a learned model cannot serve: its lattice, or no cellular Potts model in it."""
     lattice = model.lattice
     if not model.cell_types or not model.root.find("CPM/MonteCarloSampler"):
@@ -64,6 +64,7 @@ def check_fit(model: ModelFile, artifact: Artifact, part: Part) -> None:
             f"{model.path} has no cells that move (CellTypes with a CPM/MonteCarloSampler), so a learned energy has "
             "nothing to act on: give a cellular Potts model."
         )
+    lattice = replace(lattice, shape=whole_blocks(artifact, lattice.shape, blocks))
     check_lattice(lattice, artifact, part, TARGET, "BoundaryConditions")
 
 

@@ -15,7 +15,9 @@ from neuralcpm_bridge.artifact import Artifact, Metadata
 from neuralcpm_bridge.conventions import HostValues, host_notes, neural_scale, symbolic_values
 from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.fit import Blocks, blind_sentence, whole_blocks
 from neuralcpm_bridge.hosting.mapping import UNMAPPED, map_types
+from neuralcpm_bridge.hosting.uncertainty import Limits
 
 from .check import check_fit, lacking_properties, require_sound
 from .document import Edit, element_text
@@ -42,19 +44,22 @@ def inject(
     weight: float | None = None,
     library: str | None = None,
     file: str | None = None,
+    limits: Limits | None = None,
+    blocks: Blocks = "keep",
     distilled: bool = False,
 ) -> Injected:
     """The user's model with the learned term in it.
 
     `types` maps Morpheus' type names to the model's; types of equal names need no entry. `weight` scales the energy;
-    by default so that it does at the user's temperature what it did at that of training. `library` and `file` as in
-    `new_model`.
+    by default so that it does at the user's temperature what it did at that of training. `library`, `file` and
+    `limits` as in `new_model`; `blocks` is for networks of blocks on lattices whose sides are no multiples of them.
     """
     meta = artifact.metadata
     chosen = part or ("neural" if meta.neural else "full")
     model = read_model(path)
     require_sound(model, learned=False)
-    check_fit(model, artifact, "full" if distilled else chosen)
+    resized = [] if distilled else _resized(model, artifact, blocks)
+    check_fit(model, artifact, "full" if distilled else chosen, blocks)
     matched = match_types(model, meta, types or {})
     require_properties(model, meta, matched)
     scale = weight if weight is not None else _scale(model, meta)
@@ -62,10 +67,21 @@ def inject(
         return _inject_native(model, meta, matched, scale)
     if chosen == "neural" and meta.neural is None:
         raise UserError(f"The model ({meta.architecture}) has no network: inject it with --term full or --distilled.")
-    element = element_text(ELEMENT, learned_attributes(artifact, matched, chosen, scale, library, file))
+    element = element_text(ELEMENT, learned_attributes(artifact, matched, chosen, scale, library, file, limits))
     edits = [edit for entry in model.cell_types for edit in _placed(model, entry, element)]
     note = f"energies weighted by {scale:g} (temperature {model.temperature} here, {meta.temperature:g} in training)"
-    return Injected(model.document.edited(edits), (note, *_notes(model)))
+    blind = blind_sentence(artifact, whole_blocks(artifact, model.lattice.shape, blocks))
+    notes = (note, *_notes(model), *([blind] if blind else []))
+    return Injected(model.document.edited([*edits, *resized]), notes)
+
+
+def _resized(model: ModelFile, artifact: Artifact, blocks: Blocks) -> list[Edit]:
+    """The lattice with sides that are multiples of a network's blocks."""
+    sides = whole_blocks(artifact, model.lattice.shape, blocks)
+    size = model.root.find("Space/Lattice/Size")
+    if sides == model.lattice.shape or size is None:
+        return []
+    return [model.document.attribute_edit(size, "value", ", ".join(map(str, [*sides[::-1], 0][:3])))]
 
 
 def _notes(model: ModelFile) -> Iterator[str]:

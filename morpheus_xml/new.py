@@ -10,9 +10,10 @@ from neuralcpm_bridge.artifact import Artifact, Metadata
 from neuralcpm_bridge.conventions import symbolic_values, uncarried_terms
 from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.uncertainty import Limits
 from neuralcpm_bridge.state import CellState
 
-from .elements import constraints, contacts, surface_order
+from .elements import constraints, contacts, number_text, surface_order
 from .model import BORDER, MorpheusModel, Stepper
 from .reader import TARGET
 
@@ -29,13 +30,18 @@ class RunPlan:
 
 
 def new_model(
-    artifact: Artifact, state: CellState, plan: RunPlan, library: str | None = None, file: str | None = None
+    artifact: Artifact,
+    state: CellState,
+    plan: RunPlan,
+    library: str | None = None,
+    file: str | None = None,
+    limits: Limits | None = None,
 ) -> MorpheusModel:
     """The analytic terms as Morpheus' own elements, exactly; the network, if any, through the plugin.
 
     Where Morpheus' elements cannot carry one of the terms all of the energy goes through the plugin. `library`: the
     engine's, where the plugin should not look for it itself. `file`: what the model file is called from where the XML
-    will lie (portable.model_beside); by default its absolute path.
+    will lie (portable.name_beside); by default its absolute path. `limits`: when the model is not sure enough.
     """
     state = artifact.place(state)
     meta = artifact.metadata
@@ -61,7 +67,7 @@ def new_model(
     if needs_plugin(meta):
         types = dict(zip(names[1:], meta.types[1:], strict=True))
         part: Part = "neural" if meta.symbolic is None or values is not None else "full"
-        model.add_learned_term(learned_attributes(artifact, types, part, 1.0, library, file))
+        model.add_learned_term(learned_attributes(artifact, types, part, 1.0, library, file, limits))
     model.add_cells(state, names)
     model.add_snapshots(plan.steps / max(plan.snapshots, 1), largest_id=state.types.size)
     return model
@@ -83,6 +89,7 @@ def learned_attributes(
     weight: float,
     library: str | None = None,
     file: str | None = None,
+    limits: Limits | None = None,
 ) -> dict[str, str]:
     """Attributes of the plugin's element; `types`: Morpheus' name of each cell type and the model's."""
     if not artifact.engine_serves:
@@ -96,7 +103,19 @@ def learned_attributes(
         "term": part,
         "weight": repr(weight),
     }
-    return attributes | ({"library": library} if library else {})
+    return attributes | ({"library": library} if library else {}) | _limits(artifact, limits or Limits())
+
+
+def _limits(artifact: Artifact, limits: Limits) -> dict[str, str]:
+    """Attributes of what is not as the plugin does it by itself."""
+    limits.check(artifact)
+    usual = Limits()
+    chosen = {
+        "uncertain": (limits.policy, usual.policy),
+        "uncertainty-limit": (number_text(limits.disagreement), number_text(usual.disagreement)),
+        "outside-limit": (number_text(limits.outside), number_text(usual.outside)),
+    }
+    return {name: value for name, (value, otherwise) in chosen.items() if value != otherwise}
 
 
 def type_names(meta: Metadata) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ PLUGIN = Path(__file__).parent / "plugin"
 FOLDER = "neuralcpm"
 SOURCES = (
     *("neural_hamiltonian.cpp", "neural_hamiltonian.h", "neural_hamiltonian.xsd"),
-    *("learned_term.cpp", "learned_term.h", "ncpm_library.cpp", "ncpm_library.h", "library_path.h", "CMakeLists.txt"),
+    *("learned_term.cpp", "learned_term.h", "ncpm_library.cpp", "ncpm_library.h", "library_path.h"),
+    *("uncertainty.cpp", "uncertainty.h", "CMakeLists.txt"),
 )
 MARK = "add_subdirectory(neuralcpm)"
 NAMED_IN_BINARY = (b"NeuralHamiltonian elements of", b"NEURALCPM_LIBRARY")

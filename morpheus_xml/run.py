@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,10 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from neuralcpm_bridge.artifact import load_artifact
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.hosting.results import gather
 from neuralcpm_bridge.hosting.tables import PREFIX
+from neuralcpm_bridge.hosting.uncertainty import CHART, LATTICES, TABLE
 from neuralcpm_bridge.library import engine_library
 from neuralcpm_bridge.snapshots import Snapshots
 
@@ -23,6 +28,7 @@ from .plugin_install import has_plugin
 from .process import Process
 from .reader import ELEMENT, ModelFile, read_model
 from .snapshots import PLOTS, read_snapshots
+from .uncertain import PLUGINS_FILE, collect_uncertain
 
 BINARY_VARIABLE = "NEURALCPM_MORPHEUS"
 LIBRARY_VARIABLE = "NEURALCPM_LIBRARY"
@@ -33,6 +39,8 @@ UNUSED = re.compile(r"Error: Command line override (\S+?)=.* not used")
 MODEL_COPY = "model.xml"
 """The model beside its results: they need its type names to be understood."""
 SNAPSHOTS_FILE = "snapshots.npz"
+RESULTS_FILE = "results.json"
+OURS = (SNAPSHOTS_FILE, RESULTS_FILE, TABLE, LATTICES, CHART, PLUGINS_FILE)
 SAVING_SHARE = 0.05
 """Of a run's time that may go into saving what there is so far."""
 
@@ -44,6 +52,8 @@ class RunResult:
     folder: Path
     snapshots: Snapshots | None
     log: Path
+    uncertainty: dict[str, Any] | None = None
+    """A summary of what the learned model was not sure of, if there is one."""
 
 
 def find_binary(given: str | Path | None = None) -> Path:
@@ -105,8 +115,31 @@ def run_model(
             _execute(command, source.parent, log, threads, moved, say)
     except UserError as error:
         saved.look(at_once=True)
+        _write_results(model, folder, seed, symbols, saved)
         raise UserError(f"Morpheus could not run {path}: {error}{saved.sentence}.") from None
-    return RunResult(folder, saved.all(), log)
+    found = saved.all()
+    return RunResult(folder, found, log, _write_results(model, folder, seed, symbols, saved))
+
+
+def _write_results(
+    model: ModelFile, folder: Path, seed: int | None, values: dict[str, str] | None, saved: _Saved
+) -> dict[str, Any] | None:
+    """A run in a few words, for programs; what it leaves of the model's uncertainty."""
+    learned = next((element for entry in model.types for element in entry.learned), None)
+    if learned is not None:
+        file = model.path.parent / learned.attributes["model"]
+        collect_uncertain(folder, model.lattice, load_artifact(file))
+    uncertainty = gather(folder, folder)
+    results = {
+        "model": model.path.name,
+        "seed": seed,
+        "values": values or {},
+        "snapshots": SNAPSHOTS_FILE if saved.count else None,
+        "uncertainty": uncertainty,
+    }
+    with writing(folder / RESULTS_FILE) as temporary:
+        temporary.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return uncertainty
 
 
 def check_run(path: str | Path, binary: str | Path | None = None) -> tuple[ModelFile, Path]:
@@ -190,7 +223,7 @@ def _clear(folder: Path) -> None:
         raise UserError(f"{folder} is a file, but a folder for the results is needed: give another name.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for stale in [path for pattern in (*PLOTS, SNAPSHOTS_FILE) for path in folder.glob(pattern)]:
+        for stale in [path for pattern in (*PLOTS, *OURS) for path in folder.glob(pattern)]:
             stale.unlink()
     except OSError as error:
         raise UserError(f"The folder {folder} cannot be used ({error.strerror}): choose another place.") from None

@@ -131,6 +131,15 @@ FROM_3 = (
     ),
 )
 STEPS = {1: FROM_1, 2: FROM_2, 3: FROM_3}
+DEFAULTS = (
+    (f"{_CELL}/SurfaceConstraint", "mode", "aspherity"),
+    (f"{_CELL}/LengthConstraint", "mode", "length"),
+    ("CPM/ShapeSurface", "scaling", "norm"),
+    ("CPM/MonteCarloSampler/MetropolisKinetics", "temperature", "1"),
+)
+"""Attributes that version 4 demands; what its editor fills in where they are missing."""
+VECTORS = ("Space/Lattice/Size",)
+"""Whose values had no commas."""
 
 
 def upgraded(content: bytes, version: int) -> bytes | None:
@@ -142,6 +151,13 @@ def upgraded(content: bytes, version: int) -> bytes | None:
     for step in range(version, CURRENT):
         for rule in STEPS[step]:
             _apply(root, rule)
+    for path, name, value in DEFAULTS:
+        for element in root.findall(path):
+            element.set(name, element.get(name, value))
+    for element in (element for path in VECTORS for element in root.findall(path)):
+        numbers = element.get("value", "").split()
+        if len(numbers) > 1 and "," not in element.get("value", ""):
+            element.set("value", ", ".join(numbers))
     if etree.tostring(root) == before:
         return None
     _add_required(root)
@@ -190,9 +206,20 @@ def _put(ancestor: etree._Element, found: etree._Element, old: str, new: list[st
     elif not (rule.fill and parent.find(name) is not None):
         moved = deepcopy(found) if rule.fill else found
         moved.tag = name
-        if rule.fill or found.getparent() is not parent:
+        before = found.getparent()
+        if rule.fill or before is not parent:
             moved.tail = None
             parent.append(moved)
+            _drop_if_empty(before)
+
+
+def _drop_if_empty(element: etree._Element | None) -> None:
+    """What a rule has emptied is no element of version 4."""
+    if element is None or len(element) or element.attrib or (element.text or "").strip():
+        return
+    above = element.getparent()
+    if above is not None:
+        above.remove(element)
 
 
 def _add_required(root: etree._Element) -> None:

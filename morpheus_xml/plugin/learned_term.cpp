@@ -15,6 +15,10 @@ namespace {
 
 constexpr std::int32_t MEDIUM = 0;
 
+// Of uncertain lattices, for retraining; what reads them keeps a few, evenly spaced (morpheus_xml/uncertain.py).
+const char* const LATTICES = "uncertain.lattices";
+constexpr unsigned MOST_LATTICES = 32;  // before every second one is left out
+
 // Terms in use, by model file. Cell types own them; the last one to go takes the term with it.
 std::map<std::string, std::weak_ptr<LearnedTerm>>& terms() {
   static std::map<std::string, std::weak_ptr<LearnedTerm>> instance;
@@ -62,11 +66,16 @@ std::vector<Axis> axes_of(const Lattice& lattice) {
   return axes;
 }
 
+template <class Number>
+void put(std::ostream& out, const std::vector<Number>& numbers) {
+  out.write(reinterpret_cast<const char*>(numbers.data()), std::streamsize(numbers.size() * sizeof(Number)));
+}
+
 }  // namespace
 
 bool LearnedTerm::Settings::operator==(const Settings& other) const {
   return model == other.model && types == other.types && term == other.term && weight == other.weight &&
-         library == other.library && log == other.log && check == other.check;
+         library == other.library && log == other.log && check == other.check && limits == other.limits;
 }
 
 std::shared_ptr<LearnedTerm> LearnedTerm::join(const Settings& settings) {
@@ -86,6 +95,11 @@ std::shared_ptr<LearnedTerm> LearnedTerm::join(const Settings& settings) {
 LearnedTerm::LearnedTerm(const Settings& settings) : settings_(settings) {}
 
 LearnedTerm::~LearnedTerm() {
+  try {
+    time_ += step_time_;  // the last step is over, and no other will begin
+    if (loaded_) look();
+  } catch (const std::exception&) {  // there is no one left to tell
+  }
   if (comparisons_ > 0)
     std::cout << "NeuralHamiltonian: " << comparisons_ << " comparisons with a recomputed energy, largest difference "
               << std::scientific << largest_difference_ << std::endl;
@@ -107,6 +121,7 @@ void LearnedTerm::load() {
   model_ = library_->load(settings_.model.c_str());
   if (!model_) throw std::runtime_error(library_->last_error());
   check_lattice();
+  watch();
   match_types();
   list_properties();
   carriers_.assign(type_of_celltype_.size(), false);
@@ -122,21 +137,14 @@ void LearnedTerm::check_lattice() const {
   if (lattice.getXMLName() != trained[geometry])
     throw std::runtime_error("The lattice is " + lattice.getXMLName() + ", but the model is for " + trained[geometry] +
                              " ones: use class=\"" + trained[geometry] + "\" or another model.");
-  if (lattice.getDomain().domainType() != Domain::none)
-    throw std::runtime_error(
-        "The lattice has a domain, but a learned energy needs all of its sites: remove the Domain.");
-  std::int32_t number = 0;
-  for (const Axis& axis : axes_of(lattice)) {
-    std::int32_t periodic = 0;
-    library_->check(library_->is_periodic(model_, number++, &periodic));
-    for (const Boundary::Codes side : {axis.begin, axis.end}) {
-      if ((lattice.get_boundary_type(side) == Boundary::periodic) == (periodic != 0)) continue;
-      const std::string found =
-          periodic ? " is not periodic, but the model was" : " is periodic, but the model was not";
-      throw std::runtime_error("The boundary " + Boundary::code_to_name(side) + found +
-                               " trained so: change BoundaryConditions or use another model.");
-    }
-  }
+}
+
+void LearnedTerm::watch() {
+  std::int32_t members = 0;
+  double temperature = 0.0;
+  library_->check(library_->member_count(model_, &members));
+  library_->check(library_->temperature(model_, &temperature));
+  uncertainty_.reset(new Uncertainty(settings_.limits, members, temperature));
 }
 
 void LearnedTerm::create_mirror() {
@@ -235,7 +243,11 @@ double LearnedTerm::delta(const CPM::Update& update) {
   const CPM::CELL_ID cell = update.focusStateAfter().cell_id;
   announce(cell);
   double delta = 0.0;
-  library_->check(library_->mirror_delta(mirror_, site(update.focus().pos()), cell, &delta));
+  asked_site_ = site(update.focus().pos());
+  asked_cell_ = cell;
+  library_->check(library_->mirror_delta(mirror_, asked_site_, cell, &delta));
+  uncertainty_->asked();
+  if (uncertainty_->shrinks()) delta -= weakened();
   if (std::isnan(delta))
     throw std::runtime_error(
         "The learned energy became undefined (not a number): the model file is unusable, train it again.");
@@ -246,11 +258,25 @@ double LearnedTerm::delta(const CPM::Update& update) {
   return delta;
 }
 
+// What the members' disagreement takes off the energy of the copy asked for.
+double LearnedTerm::weakened() {
+  double neural = 0.0, spread = 0.0;
+  library_->check(library_->mirror_opinion(mirror_, asked_site_, asked_cell_, &neural, &spread));
+  return (1.0 - uncertainty_->weight(spread)) * neural;
+}
+
 void LearnedTerm::commit(const CPM::Update& update) {
   if (!loaded_) return;  // the first delta reads the whole lattice
   const CPM::CELL_ID cell = update.focusStateAfter().cell_id;
   announce(cell);
-  library_->check(library_->mirror_commit(mirror_, site(update.focus().pos()), cell));
+  const std::int64_t changed = site(update.focus().pos());
+  if (asked_site_ == changed && asked_cell_ == cell) {  // else a division, a death
+    double spread = 0.0;
+    if (uncertainty_->committee()) library_->check(library_->mirror_delta_spread(mirror_, changed, cell, &spread));
+    uncertainty_->accepted(spread);
+  }
+  asked_site_ = -1;
+  library_->check(library_->mirror_commit(mirror_, changed, cell));
   if (log_.is_open()) {
     write_log('c', update);
     log_ << '\n';
@@ -262,13 +288,48 @@ void LearnedTerm::synchronise() {
   if (!loaded_) {
     require_carriers();
     open_log();
+    step_time_ = CPM::getMCSDuration();
     take_over();
   } else if (now != time_) {
+    time_ = now;
     follow();
+    look();
+    uncertainty_->enforce();
     ++steps_;
     if (settings_.check > 0 && steps_ % settings_.check == 0) compare();
   }
   time_ = now;
+}
+
+void LearnedTerm::look() {
+  const std::int64_t mcs = std::llround(time_ / step_time_);
+  if (!uncertainty_->is_due(mcs)) return;
+  std::int64_t cells = 0, outside = 0;
+  library_->check(library_->mirror_range(mirror_, &cells, &outside));
+  if (uncertainty_->look(mcs, cells, outside) && uncertain_intervals_++ % keep_every_ == 0) keep_uncertain_lattice(mcs);
+}
+
+// A line that says how much follows, and then, in the machine's own numbers, cells, their types, their properties,
+// sites.
+void LearnedTerm::keep_uncertain_lattice(std::int64_t mcs) {
+  if (++kept_lattices_ % MOST_LATTICES == 0) keep_every_ *= 2;
+  const std::vector<std::int64_t> ids = host_ids();
+  std::vector<double> properties;
+  for (const std::int64_t cell : cells_)
+    for (std::size_t number = 0; number < properties_.size(); ++number) {
+      const auto& symbols = symbols_[CPM::getCellIndex(CPM::CELL_ID(cell)).celltype];
+      properties.push_back(symbols.empty() ? 0.0 : symbols[number]->get(SymbolFocus(CPM::CELL_ID(cell))));
+    }
+  std::ofstream out(LATTICES, std::ios::binary | (kept_lattices_ == 1 ? std::ios::trunc : std::ios::app));
+  out << "lattice " << mcs << ' ' << uncertainty_->disagreement() << ' ' << uncertainty_->outside() << ' '
+      << cells_.size() << ' ' << properties_.size() << ' ' << ids.size() << '\n';
+  put(out, cells_);
+  put(out, types_);
+  put(out, properties);
+  put(out, ids);
+  if (!out && kept_lattices_ == 1)
+    std::cout << "NeuralHamiltonian: " << LATTICES << " cannot be written: uncertain lattices are not kept."
+              << std::endl;
 }
 
 void LearnedTerm::require_carriers() const {
@@ -366,9 +427,10 @@ void LearnedTerm::note(CPM::CELL_ID cell) {
 std::vector<std::int64_t> LearnedTerm::host_ids() const {
   std::vector<std::int64_t> ids;
   ids.reserve(std::size_t(size_.x) * size_.y * size_.z);
+  const Domain& domain = SIM::lattice().getDomain();  // beyond it there is medium
   VINT at;
   for (at.z = 0; at.z < size_.z; ++at.z)
     for (at.y = 0; at.y < size_.y; ++at.y)
-      for (at.x = 0; at.x < size_.x; ++at.x) ids.push_back(CPM::getNode(at).cell_id);
+      for (at.x = 0; at.x < size_.x; ++at.x) ids.push_back(domain.inside(at) ? CPM::getNode(at).cell_id : MEDIUM);
   return ids;
 }

@@ -10,6 +10,7 @@
 
 #include "core/simulation.h"
 #include "ncpm_library.h"
+#include "uncertainty.h"
 
 // The engine's mirror follows cells by Morpheus' own numbers; this tells it what happens. Errors are
 // std::runtime_error with one sentence.
@@ -19,6 +20,7 @@ class LearnedTerm {
   struct Settings {
     std::string model, types, term, weight, library, log;
     unsigned check = 0;  // Monte Carlo steps between two comparisons with a recomputed energy; 0: none
+    Uncertainty::Limits limits;
     bool operator==(const Settings& other) const;
   };
 
@@ -43,13 +45,17 @@ class LearnedTerm {
   void match_types();
   void list_properties();
   void check_lattice() const;
+  void watch();
   void create_mirror();
 
+  double weakened();
   void synchronise();  // before a delta: first of all, then once per Monte Carlo step
   void require_carriers() const;
   void take_over();  // everything from Morpheus' lattice
   void follow();     // type changes and deaths, which notify nobody
   void compare();    // with Morpheus' lattice and an energy computed from scratch
+  void look();       // at what the model does not know
+  void keep_uncertain_lattice(std::int64_t mcs);
   void open_log();
   void write_log(char kind, const CPM::Update& update);
 
@@ -79,7 +85,14 @@ class LearnedTerm {
   std::vector<std::int64_t> cells_;
   std::vector<std::int32_t> types_;
 
-  double time_ = 0.0;  // of the Monte Carlo step that cells were last followed for
+  std::int64_t asked_site_ = -1;  // the last copy that Morpheus asked for
+  CPM::CELL_ID asked_cell_ = 0;
+
+  std::unique_ptr<Uncertainty> uncertainty_;
+  unsigned uncertain_intervals_ = 0, kept_lattices_ = 0, keep_every_ = 1;
+
+  double step_time_ = 1.0;  // that a Monte Carlo step takes
+  double time_ = 0.0;       // of the Monte Carlo step that cells were last followed for
   unsigned long long steps_ = 0, comparisons_ = 0;
   double largest_difference_ = 0.0;
   std::ofstream log_;

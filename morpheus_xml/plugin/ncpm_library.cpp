@@ -66,7 +66,8 @@ NcpmLibrary::NcpmLibrary(const std::vector<std::string>& candidates) {
   bind(property_count, "ncpm_property_count");
   bind(property_name, "ncpm_property_name");
   bind(geometry, "ncpm_geometry");
-  bind(is_periodic, "ncpm_is_periodic");
+  bind(member_count, "ncpm_member_count");
+  bind(temperature, "ncpm_temperature");
   bind(mirror_create, "ncpm_mirror_create");
   bind(free_mirror, "ncpm_free_mirror");
   bind(mirror_load, "ncpm_mirror_load");
@@ -76,6 +77,9 @@ NcpmLibrary::NcpmLibrary(const std::vector<std::string>& candidates) {
   bind(mirror_delta, "ncpm_mirror_delta");
   bind(mirror_commit, "ncpm_mirror_commit");
   bind(mirror_compare, "ncpm_mirror_compare");
+  bind(mirror_delta_spread, "ncpm_mirror_delta_spread");
+  bind(mirror_opinion, "ncpm_mirror_opinion");
+  bind(mirror_range, "ncpm_mirror_range");
 }
 
 NcpmLibrary::~NcpmLibrary() {

@@ -31,7 +31,8 @@ class NcpmLibrary {
   decltype(&ncpm_property_count) property_count = nullptr;
   decltype(&ncpm_property_name) property_name = nullptr;
   decltype(&ncpm_geometry) geometry = nullptr;
-  decltype(&ncpm_is_periodic) is_periodic = nullptr;
+  decltype(&ncpm_member_count) member_count = nullptr;
+  decltype(&ncpm_temperature) temperature = nullptr;
   decltype(&ncpm_mirror_create) mirror_create = nullptr;
   decltype(&ncpm_free_mirror) free_mirror = nullptr;
   decltype(&ncpm_mirror_load) mirror_load = nullptr;
@@ -41,6 +42,9 @@ class NcpmLibrary {
   decltype(&ncpm_mirror_delta) mirror_delta = nullptr;
   decltype(&ncpm_mirror_commit) mirror_commit = nullptr;
   decltype(&ncpm_mirror_compare) mirror_compare = nullptr;
+  decltype(&ncpm_mirror_delta_spread) mirror_delta_spread = nullptr;
+  decltype(&ncpm_mirror_opinion) mirror_opinion = nullptr;
+  decltype(&ncpm_mirror_range) mirror_range = nullptr;
 
  private:
   template <class Function>

@@ -22,6 +22,15 @@ NeuralHamiltonian::NeuralHamiltonian() {
   registerPluginParameter(check);
   log.setXMLPath("log");
   registerPluginParameter(log);
+  uncertain.setXMLPath("uncertain");
+  uncertain.setDefault("warn");
+  registerPluginParameter(uncertain);
+  limit.setXMLPath("uncertainty-limit");
+  limit.setDefault("1");
+  registerPluginParameter(limit);
+  outside_limit.setXMLPath("outside-limit");
+  outside_limit.setDefault("0.1");
+  registerPluginParameter(outside_limit);
 }
 
 void NeuralHamiltonian::init(const Scope* scope) {
@@ -39,6 +48,9 @@ void NeuralHamiltonian::init(const Scope* scope) {
   settings.library = library.isDefined() ? library() : "";
   settings.check = check();
   settings.log = log.isDefined() ? log() : "";
+  settings.limits.policy = uncertain();
+  settings.limits.disagreement = limit();
+  settings.limits.outside = outside_limit();
   try {
     learned_ = LearnedTerm::join(settings);
     for (const auto& property : learned_->add_carrier(scope->getCellType()->getID(), *scope))

@@ -26,6 +26,9 @@
 - \b check: every so many Monte Carlo steps, compare the energy kept up to date with a recomputed one; 0: never
 - \b log: file for every energy difference asked for (d x y new-cell difference), every copy (c x y new-cell) and every
   property of a cell that was read (p name cell value)
+- \b uncertain: \b warn, \b stop or \b shrink (the network's energy, where the members of a committee disagree)
+- \b uncertainty-limit: of the members' disagreement on accepted copies, in units of the temperature of training
+- \b outside-limit: share of the cells that may be unlike those of the training data
 
 A model may read properties of cells (an age, a concentration): symbols of these names in the cell type.
 */
@@ -51,6 +54,9 @@ class NeuralHamiltonian : public CPM_Energy, public Cell_Update_Listener {
   PluginParameter2<string, XMLValueReader, OptionalPolicy> library;
   PluginParameter2<uint, XMLValueReader, DefaultValPolicy> check;
   PluginParameter2<string, XMLValueReader, OptionalPolicy> log;
+  PluginParameter2<string, XMLValueReader, DefaultValPolicy> uncertain;
+  PluginParameter2<double, XMLValueReader, DefaultValPolicy> limit;
+  PluginParameter2<double, XMLValueReader, DefaultValPolicy> outside_limit;
 
   std::shared_ptr<LearnedTerm> learned_;
 };

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
+
+import numpy as np
 
 from ..artifact import Artifact
 from ..conventions import Target
 from ..delta import Part
 from ..errors import UserError
 from ..lattice import Boundary, Lattice, boundary_text, size_text
+from ..state import CellState
 
 AXES = "zyx"
 BLIND_ALLOWED = 0.05
@@ -83,6 +87,22 @@ def whole_blocks(artifact: Artifact, shape: Sequence[int], how: Blocks) -> tuple
     if how == "keep":
         return tuple(shape)
     return tuple(side - side % block if how == "crop" else side + -side % block for side in shape)
+
+
+def in_whole_blocks(artifact: Artifact, state: CellState, blocks: Blocks) -> CellState:
+    """The state with sides that are multiples of a network's blocks: medium cut off or added behind the last sites."""
+    sides = whole_blocks(artifact, state.lattice.shape, blocks)
+    if sides == state.lattice.shape:
+        return state
+    kept = tuple(slice(0, min(side, old)) for side, old in zip(sides, state.lattice.shape, strict=True))
+    ids = np.zeros(sides, dtype=state.ids.dtype)
+    ids[kept] = state.ids[kept]
+    if (ids > 0).sum() != (state.ids > 0).sum():
+        raise UserError(
+            f"Cropping the lattice to {size_text(sides[::-1])} sites would cut cells: use --blocks pad, or a state "
+            "with medium in its last rows and columns."
+        )
+    return replace(state, ids=ids, lattice=replace(state.lattice, shape=sides))
 
 
 def _block(artifact: Artifact) -> int:

@@ -253,7 +253,7 @@ def test_a_model_of_another_boundary_is_refused_by_morpheus(tmp_path: Path) -> N
     model = new_model(closure_model(tmp_path / "model.onnx"), squares((30, 30), 9), RunPlan(steps=1))
     text = model.tobytes().decode().replace('type="periodic"', 'type="noflux"')
     (tmp_path / "model.xml").write_text(text)
-    with pytest.raises(UserError, match="is not periodic, but the model was trained so"):
+    with pytest.raises(UserError, match="is not periodic in every direction, but the model's network wraps around"):
         run_model(tmp_path / "model.xml", tmp_path / "run", binary=binary)
 
 

@@ -12,24 +12,13 @@ import typer
 
 from neuralcpm_bridge.errors import needs_torch
 
-from .options import Json, Model
+from .ensemble import Cluster, Replicates, Scan, run_ensemble
+from .options import BlocksChoice, Json, Limit, Model, OutsideLimit, Uncertain, Uncertainty, WholeBlocks
 from .progress import progress
 
 cc3d_app = typer.Typer(
     help="CompuCell3D: set it up; write, inject into, run and verify projects.", no_args_is_help=True
 )
-
-
-class Uncertainty(Enum):
-    warn = "warn"
-    stop = "stop"
-    shrink = "shrink"
-
-
-class BlocksChoice(Enum):
-    keep = "keep"
-    crop = "crop"
-    pad = "pad"
 
 
 ProjectFile = Annotated[
@@ -38,22 +27,6 @@ ProjectFile = Annotated[
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)]
 Mcs = Annotated[int | None, typer.Option("--mcs", min=1, help="Monte Carlo steps.", show_default="the project's")]
 Seed = Annotated[int | None, typer.Option(min=1, help="Random seed, 1 or larger.", show_default="the project's")]
-
-
-Uncertain = Annotated[
-    Uncertainty,
-    typer.Option(help="Where the model is not sure: say so, end the run, or let the network's weight fall."),
-]
-Limit = Annotated[
-    float, typer.Option(help="Disagreement of a committee's members, in temperatures of training, that is too much.")
-]
-OutsideLimit = Annotated[
-    float, typer.Option(min=0.0, max=1.0, help="Share of cells outside of the training data's range that is too much.")
-]
-WholeBlocks = Annotated[
-    BlocksChoice,
-    typer.Option("--blocks", help="Where sides are no multiples of a network's blocks: keep, crop or pad the lattice."),
-]
 
 
 class SymbolicPart(Enum):
@@ -154,10 +127,19 @@ def run(
     patience: Annotated[
         float, typer.Option(min=1.0, metavar="SECONDS", help="Give up when no step was made for so long.")
     ] = 600.0,
+    replicates: Replicates = 1,
+    scan: Scan = None,
+    cluster: Cluster = None,
 ) -> None:
-    """Run a copy of a project headless: snapshots as a data set, a picture of them, CC3D's log."""
+    """Run a copy of a project headless, once or many times: snapshots as a data set, a picture of them, CC3D's log."""
     from cc3d_steppables.run import run_project
 
+    if replicates > 1 or scan or cluster is not None:
+        from neuralcpm_bridge.app.scaleout import CC3DWork
+
+        work = CC3DWork(project.resolve(), mcs, snapshots, patience)
+        run_ensemble(work, output, replicates=replicates, scans=scan or [], cluster=cluster, seed=seed or 1)
+        return
     with progress("CompuCell3D") as bar:
         file = run_project(
             project,

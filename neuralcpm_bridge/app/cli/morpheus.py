@@ -12,7 +12,17 @@ import typer
 from neuralcpm_bridge.errors import UserError
 
 from .ensemble import Cluster, Replicates, Scan, run_ensemble
-from .options import LARGEST_SEED, MOST_THREADS, Model
+from .options import (
+    LARGEST_SEED,
+    MOST_THREADS,
+    BlocksChoice,
+    Limit,
+    Model,
+    OutsideLimit,
+    Uncertain,
+    Uncertainty,
+    WholeBlocks,
+)
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -55,6 +65,10 @@ def new(
     ] = None,
     library: Library = None,
     distilled: Distilled = False,
+    blocks: WholeBlocks = BlocksChoice.keep,
+    uncertain: Uncertain = Uncertainty.warn,
+    limit: Limit = 1.0,
+    outside_limit: OutsideLimit = 0.1,
 ) -> None:
     """Write a complete Morpheus model from a learned model and a state."""
     from morpheus_xml.new import RunPlan, needs_plugin, new_model
@@ -62,6 +76,8 @@ def new(
     from morpheus_xml.reader import TARGET
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.conventions import host_notes
+    from neuralcpm_bridge.hosting.fit import blind_sentence, check_lattice, in_whole_blocks
+    from neuralcpm_bridge.hosting.uncertainty import Limits
     from neuralcpm_bridge.snapshots import load_state
 
     artifact = load_artifact(model)
@@ -71,11 +87,17 @@ def new(
             f"{model} ({artifact.metadata.architecture}) holds more than Morpheus' own elements can carry: distil it "
             f"first (neuralcpm distill {quote(str(model))} --data DATA -o distilled.onnx)."
         )
-    start, plan = load_state(state, artifact), RunPlan(mcs, snapshots, seed, stepper.value, temperature)
-    new_model(artifact, start, plan, library, name_beside(artifact.path, output)).write(output)
+    start = in_whole_blocks(artifact, artifact.place(load_state(state, artifact)), blocks.value)
+    if artifact.metadata.neural is not None:
+        check_lattice(start.lattice, artifact, "neural", TARGET, "the state's boundary")
+    plan, limits = (
+        RunPlan(mcs, snapshots, seed, stepper.value, temperature),
+        Limits(uncertain.value, limit, outside_limit),
+    )
+    new_model(artifact, start, plan, library, name_beside(artifact.path, output), limits).write(output)
     if plugin:
         copy_beside(artifact.path, output)
-    notes = " ".join(host_notes(artifact.metadata, TARGET))
+    notes = " ".join([*host_notes(artifact.metadata, TARGET), blind_sentence(artifact, start.lattice.shape)])
     print(f"Wrote {output}{_plugin_note(plugin)} {notes}".rstrip())
     print(f"Next: {_run_command(output)}")
 
@@ -96,6 +118,10 @@ def inject(
     ] = None,
     library: Library = None,
     distilled: Distilled = False,
+    blocks: WholeBlocks = BlocksChoice.keep,
+    uncertain: Uncertain = Uncertainty.warn,
+    limit: Limit = 1.0,
+    outside_limit: OutsideLimit = 0.1,
 ) -> None:
     """Put a learned model into your own Morpheus model; everything else in it stays as it is."""
     from morpheus_xml.inject import inject
@@ -103,6 +129,7 @@ def inject(
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.files import writing
     from neuralcpm_bridge.hosting.mapping import type_pairs
+    from neuralcpm_bridge.hosting.uncertainty import Limits
 
     artifact = load_artifact(model)
     result = inject(
@@ -113,6 +140,8 @@ def inject(
         weight=weight,
         library=library,
         file=name_beside(artifact.path, output),
+        limits=Limits(uncertain.value, limit, outside_limit),
+        blocks=blocks.value,
         distilled=distilled,
     )
     with writing(output) as temporary:
@@ -203,6 +232,12 @@ def run(
     picture = output / "snapshots.png"
     _draw(result.snapshots, picture)
     print(f"Finished: {len(result.snapshots)} states in {output / SNAPSHOTS_FILE}, drawn in {picture}.")
+    if result.uncertainty is not None and result.uncertainty["uncertain"]:
+        found = result.uncertainty
+        print(
+            f"{found['uncertain']} of {found['intervals']} intervals are uncertain, the first at MCS "
+            f"{found['first_uncertain_mcs']} (uncertainty.png); their lattices, to train with: {output / found['file']}."
+        )
 
 
 @morpheus_app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,3 +18,31 @@ LARGEST_SEED = 2**63 - 1
 
 MOST_THREADS = 1024
 """More than any machine has; a slip of the finger beyond it would only stop the system."""
+
+
+class Uncertainty(Enum):
+    warn = "warn"
+    stop = "stop"
+    shrink = "shrink"
+
+
+class BlocksChoice(Enum):
+    keep = "keep"
+    crop = "crop"
+    pad = "pad"
+
+
+Uncertain = Annotated[
+    Uncertainty,
+    typer.Option(help="Where the model is not sure: say so, end the run, or let the network's weight fall."),
+]
+Limit = Annotated[
+    float, typer.Option(help="Disagreement of a committee's members, in temperatures of training, that is too much.")
+]
+OutsideLimit = Annotated[
+    float, typer.Option(min=0.0, max=1.0, help="Share of cells outside of the training data's range that is too much.")
+]
+WholeBlocks = Annotated[
+    BlocksChoice,
+    typer.Option("--blocks", help="Where sides are no multiples of a network's blocks: keep, crop or pad the lattice."),
+]

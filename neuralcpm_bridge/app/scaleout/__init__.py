@@ -9,7 +9,19 @@ from __future__ import annotations
 
 from .execute import run_many
 from .gather import gather, summary
-from .hosts import MorpheusWork
+from .hosts import CC3DWork, MorpheusWork
 from .plan import Files, Outcome, Run, Work, packed, planned
 
-__all__ = ["Files", "MorpheusWork", "Outcome", "Run", "Work", "gather", "packed", "planned", "run_many", "summary"]
+__all__ = [
+    "CC3DWork",
+    "Files",
+    "MorpheusWork",
+    "Outcome",
+    "Run",
+    "Work",
+    "gather",
+    "packed",
+    "planned",
+    "run_many",
+    "summary",
+]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from neuralcpm_bridge.errors import UserError
 
-from .plan import Files, Run
+from .plan import Files, Run, packed
 
 FILE_ATTRIBUTES = ("model", "filename", "path", "file")
 """By which elements of MorpheusML name files that they read."""
@@ -47,3 +47,31 @@ class MorpheusWork:
         model = self.model if source is None else source / self.model.name
         symbols = self.symbols | run.values
         run_model(model, results, binary=self.binary, symbols=symbols, seed=run.seed, threads=self.threads)
+
+
+@dataclass(frozen=True)
+class CC3DWork:
+    """A CompuCell3D project and how to run it; what is scanned are the project's `{{names}}`."""
+
+    project: Path
+    steps: int | None = None
+    snapshots: int = 10
+    patience: float = 600.0
+
+    def files(self) -> Files:
+        """The project's folder."""
+        return packed(self.project.parent)
+
+    def __call__(self, run: Run, source: Path | None, results: Path) -> None:
+        from cc3d_steppables.run import run_project
+
+        run_project(
+            self.project if source is None else source / self.project.name,
+            results,
+            steps=self.steps,
+            snapshots=self.snapshots,
+            seed=run.seed,
+            values=run.values,
+            patience=self.patience,
+            say=lambda line: None,
+        )

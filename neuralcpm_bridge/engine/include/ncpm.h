@@ -210,7 +210,10 @@ NCPM_API int ncpm_mirror_energy(ncpm_mirror* mirror, double* symbolic, double* n
 /* How far the members of a committee disagree about a copy: cheap directly after its ncpm_mirror_delta. */
 NCPM_API int ncpm_mirror_delta_spread(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* spread);
 
-/* How many cells the model sees, and how many of them are unlike those of the training data. */
+/* What the members say of a copy in the mean, the neural part of its delta, and how far they disagree. */
+NCPM_API int ncpm_mirror_opinion(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* neural, double* spread);
+
+/* How many cells the model sees, and how many of them are unlike those of the training data; -1: nobody knows. */
 NCPM_API int ncpm_mirror_range(ncpm_mirror* mirror, int64_t* cells, int64_t* outside);
 
 /* Compares with the host's lattice, which is taken over where they differ, and the cached energy with one computed from

@@ -98,6 +98,41 @@ void IdMap::too_many() const {
 
 // -- Mirror -----------------------------------------------------------------------------------------------
 
+namespace {
+
+// The lattice as a model's network sees it.
+Lattice seen(const Model& model, Lattice lattice, Part part) {
+  if (!model.neural || model.neural->is_graph()) return lattice;
+  const std::size_t axes = model.periodic.size();
+  bool all = true, any = false, same = true, trained = false;
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    bool& periodic = lattice.periodic[3 - axes + axis];
+    all = all && periodic;
+    any = any || periodic;
+    same = same && periodic == model.periodic[axis];
+    trained = trained || model.periodic[axis];
+    periodic = model.periodic[axis];
+  }
+  if (model.neural->circular && !all)
+    throw Error(
+        "The lattice is not periodic in every direction, but the model's network wraps around (circular padding): make "
+        "it periodic, or use a cell graph.");
+  if (!model.neural->circular && any && !trained)
+    throw Error(
+        "The lattice is periodic, but the model was trained on lattices with a border and its network does not see "
+        "across it: remove the periodic boundary, or use a cell graph.");
+  if (part != Part::Neural && !same)
+    throw Error(
+        "The lattice has other boundaries than the model's own terms: change them, or take the network's energy "
+        "alone.");
+  return lattice;
+}
+
+}  // namespace
+
+Mirror::Mirror(std::shared_ptr<const Model> model, const Lattice& lattice, StateOptions options)
+    : model_(std::move(model)), lattice_(seen(*model_, lattice, options.part)), options_(options) {}
+
 State& Mirror::state() {
   if (!state_) throw Error("No lattice has been loaded yet: load one first.");
   return *state_;
@@ -173,6 +208,7 @@ Mirror::Range Mirror::range() {
     ++range.cells;
     range.outside += !inside[id];
   }
+  if (!model_->knows_range()) range.outside = -1;
   return range;
 }
 

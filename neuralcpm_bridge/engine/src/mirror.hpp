@@ -65,8 +65,9 @@ struct Comparison {
 // A state that answers for a host's cells by the host's ids. Used by one thread at a time.
 class Mirror {
  public:
-  Mirror(std::shared_ptr<const Model> model, const Lattice& lattice, StateOptions options)
-      : model_(std::move(model)), lattice_(lattice), options_(options) {}
+  // A cell graph sees the host's lattice as it is; a convolution continues it as it did in training. Throws Error where
+  // that would be another tissue.
+  Mirror(std::shared_ptr<const Model> model, const Lattice& lattice, StateOptions options);
 
   // Takes over a whole lattice: a host id per site, and all cells.
   void load(const std::int64_t* host_ids, std::vector<HostCell> cells);
@@ -87,7 +88,7 @@ class Mirror {
     double mean, spread;
   };
   Opinion opinion(std::int64_t site, std::int64_t host_id);
-  // How many cells are seen, and how many of them are unlike those of the training data.
+  // How many cells are seen, and how many of them are unlike those of the training data; -1: nobody knows.
   struct Range {
     std::int64_t cells = 0, outside = 0;
   };

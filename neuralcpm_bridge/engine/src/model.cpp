@@ -181,6 +181,14 @@ bool Model::has_term(const std::string& name) const {
   return first != weights.end() && first->first.compare(0, prefix.size(), prefix) == 0;
 }
 
+bool Model::knows_range() const {
+  if (!has("neural.high")) return false;
+  const Tensor& high = weight("neural.high");  // [types, inputs]; the first input is the volume
+  for (int type = 1; type < types(); ++type)
+    if (high.floats[std::size_t(type) * high.shape[1]] > 0) return true;
+  return false;
+}
+
 int Model::order(const std::string& term) const {
   const auto found = orders.find(term);
   return found == orders.end() ? moore_order(geometry) : found->second;

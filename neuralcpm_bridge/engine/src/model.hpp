@@ -71,6 +71,8 @@ struct Model {
   const std::vector<std::string>& properties() const;  // named ones of cells that it reads
   double property_mean(int number) const;              // over the training data, of a named property of cells
 
+  bool knows_range() const;  // whether it says what the cells of its training data were like
+
   // Whether the engine itself can compute the neural part (none, cell_graph, nh or local_nh).
   bool covered() const { return !neural || neural->is_graph() || neural->kind == "nh" || neural->kind == "local_nh"; }
 };

@@ -423,6 +423,15 @@ int ncpm_mirror_delta_spread(ncpm_mirror* mirror, int64_t site, int64_t host_id,
   return with_mirror(mirror, [&](Mirror& m) { *given(spread, "spread") = m.opinion(site, host_id).spread; });
 }
 
+int ncpm_mirror_opinion(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* neural, double* spread) {
+  return with_mirror(mirror, [&](Mirror& m) {
+    given(neural, "neural"), given(spread, "spread");
+    const Mirror::Opinion opinion = m.opinion(site, host_id);
+    *neural = opinion.mean;
+    *spread = opinion.spread;
+  });
+}
+
 int ncpm_mirror_range(ncpm_mirror* mirror, int64_t* cells, int64_t* outside) {
   return with_mirror(mirror, [&](Mirror& m) {
     given(cells, "cells"), given(outside, "outside");
