@@ -236,7 +236,7 @@ def run(
         found = result.uncertainty
         print(
             f"{found['uncertain']} of {found['intervals']} intervals are uncertain, the first at MCS "
-            f"{found['first_uncertain_mcs']} (uncertainty.png); their lattices, to train with: {output / found['file']}."
+            f"{found['first_uncertain_mcs']} (uncertainty.png); to train with: {output / found['file']}."
         )
 
 
