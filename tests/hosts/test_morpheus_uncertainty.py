@@ -1,0 +1,115 @@
+"""What a model does not know, in the real Morpheus: said, stopped at, weakened, kept for retraining."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from morpheus_xml.new import RunPlan, new_model
+from morpheus_xml.run import run_model
+from neuralcpm_bridge.artifact import Artifact, LatticeEntry, load_artifact
+from neuralcpm_bridge.delta import open_backend
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.uncertainty import Limits, read_table
+from neuralcpm_bridge.initial import initial_state
+from neuralcpm_bridge.snapshots import load_snapshots
+from training.export import export
+from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
+
+from .morpheus_host import TYPES, plugin_binary
+
+GROWS_AT, STEPS = 60, 140
+
+
+def committee(path: Path) -> Artifact:
+    """Three untrained members, which disagree about everything."""
+    torch.manual_seed(3)
+    lattice = LatticeEntry.of("square", "periodic")
+    made = make_preset("graph1-closure", types=TYPES, lattice=lattice, target_volume=40.0, members=3)
+    symbolic = Symbolic(Contact(3.0 + torch.rand(3, 3)), Volume(torch.tensor([1.0]), torch.tensor([40.0])))
+    return export(Hamiltonian(TYPES, symbolic, made.network, 30.0, lattice=lattice), path)
+
+
+def growing(artifact: Artifact, folder: Path, limits: Limits, name: str) -> Path:
+    """A tissue whose target volumes double in the middle of the run."""
+    state = initial_state(artifact, "blob", seed=1)
+    model = new_model(artifact, state, RunPlan(steps=STEPS, snapshots=2, seed=2), limits=limits)
+    text = re.sub(
+        r'(<VolumeConstraint [^>]*target=")([\d.]+)"',
+        lambda found: f'{found[1]}if(time &lt; {GROWS_AT}, {found[2]}, {2 * float(found[2])})"',
+        model.tobytes().decode(),
+    )
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_tissue_out_of_range_is_said_and_kept(tmp_path: Path) -> None:
+    binary = plugin_binary()
+    artifact = load_artifact("pretrained:elongated-cells")
+    said: list[str] = []
+    results = tmp_path / "Ergebnisse für alle"
+    ran = run_model(growing(artifact, tmp_path, Limits(), "m ü.xml"), results, binary=binary, say=said.append)
+    (warning,) = [line for line in said if "WARNING" in line]
+    found = re.search(r"MCS (\d+) is uncertain: (\d+)% of the cells lie outside", warning)
+    assert found is not None
+    assert GROWS_AT < int(found[1]) <= GROWS_AT + 50
+    rows = read_table(results / "uncertainty.csv")
+    assert [row["mcs"] for row in rows] == list(range(20, STEPS + 1, 20))
+    assert ran.uncertainty == json.loads((results / "results.json").read_text())["uncertainty"]
+    assert ran.uncertainty is not None
+    assert ran.uncertainty["first_uncertain_mcs"] == int(found[1])
+    kept = load_snapshots(results / "uncertain.npz")
+    assert len(kept) == ran.uncertainty["uncertain"]
+    assert kept.type_names == artifact.metadata.types
+    assert ran.snapshots is not None
+    last = int(np.flatnonzero(kept.arrays["mcs"] == STEPS)[0])
+    np.testing.assert_array_equal(kept[last].ids > 0, ran.snapshots[-1].ids > 0)
+    assert (results / "uncertainty.png").is_file()
+    assert not (results / "uncertain.lattices").exists()
+
+
+def test_a_run_stops_where_that_is_asked_for(tmp_path: Path) -> None:
+    binary = plugin_binary()
+    artifact = load_artifact("pretrained:elongated-cells")
+    model = growing(artifact, tmp_path, Limits("stop"), "m.xml")
+    with pytest.raises(UserError, match=r"MCS 80 is uncertain: .* Retrain with lattices like these"):
+        run_model(model, tmp_path / "run", binary=binary)
+    assert load_snapshots(tmp_path / "run" / "uncertain.npz").arrays["mcs"].tolist() == [80]
+    with pytest.raises(UserError, match="the model is no committee"):
+        growing(artifact, tmp_path, Limits("shrink"), "m.xml")
+
+
+def test_the_network_is_weakened_where_members_disagree(tmp_path: Path) -> None:
+    """Every ΔH is the members' mean times 1 / (1 + (d / limit)²), d their disagreement in temperatures."""
+    binary = plugin_binary()
+    artifact = committee(tmp_path / "model.onnx")
+    limits = Limits("shrink", 0.5)
+    state = initial_state(artifact, "blob", seed=1, cells=12, lattice=(40, 40))
+    model = new_model(artifact, state, RunPlan(steps=20, snapshots=1), limits=limits)
+    for element in model.root.iter("NeuralHamiltonian"):
+        element.set("log", "deltas.txt")
+    model.write(tmp_path / "model.xml")
+    run_model(tmp_path / "model.xml", tmp_path / "run", binary=binary)
+    backend = open_backend(artifact, state, part="neural")
+    errors, factors, factor = [], [], 1.0
+    for kind, x, y, cell, *delta in (line.split() for line in (tmp_path / "run" / "deltas.txt").open()):
+        site, new_id = state.lattice.site(int(y), int(x)), int(cell)
+        if kind == "c":
+            factors.append(factor)  # of the copy that was asked for last
+            backend.commit(site, new_id)
+            continue
+        disagreement = backend.delta_spread(site, new_id) / artifact.metadata.temperature
+        factor = 1 / (1 + (disagreement / limits.disagreement) ** 2)
+        errors.append(abs(backend.delta(site, new_id) * factor - float(delta[0])))
+    assert len(errors) > 1_000
+    assert max(errors) < 1e-4
+    assert 0.01 < np.mean(factors) < 0.95
+    (row,) = read_table(tmp_path / "run" / "uncertainty.csv")
+    assert row["weight"] == pytest.approx(np.mean(factors), rel=1e-4)
+    assert row["outside"] is None
