@@ -147,6 +147,11 @@ def _learned(model: ModelFile) -> Iterator[Finding]:
             yield _at(element, f"the term is '{element.attributes['term']}', but neural or full is expected.")
         if len(entry.learned) == 1 and path == first.attributes.get("model") and element.attributes != first.attributes:
             yield _at(element, f"it differs from that on line {first.line}, but all are one energy: make them equal.")
+    for entry in model.types:
+        named = [element.attributes.get("model") for element in entry.learned]
+        for number, element in enumerate(entry.learned):
+            if named[number] in named[:number]:
+                yield _at(element, "the model stands in this type already, and its energy would count twice: keep one.")
     for entry in model.cell_types:
         if not entry.learned:
             yield _at(entry.element, f"it lacks the {ELEMENT} that other types have: write the same element into all.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import shutil
@@ -117,6 +118,9 @@ def run_model(
         saved.look(at_once=True)
         _write_results(model, folder, seed, symbols, saved)
         raise UserError(f"Morpheus could not run {path}: {error}{saved.sentence}.") from None
+    except BaseException:  # interrupted
+        saved.look(at_once=True)
+        raise
     found = saved.all()
     return RunResult(folder, found, log, _write_results(model, folder, seed, symbols, saved))
 
@@ -188,13 +192,15 @@ class _Saved:
 
     def look(self, *, at_once: bool = False) -> None:
         """Save what is new, as often as costs little; an image that Morpheus has not written to its end waits."""
-        began = time.monotonic()
-        if began < self.next_look and not at_once:
+        if time.monotonic() < self.next_look and not at_once:
             return
+        began = time.process_time()
+        reader = logging.getLogger("tifffile")
+        reader.disabled = True  # it would warn of an image that is not complete yet
         with suppress(UserError, OSError, ValueError):
             self.all()
-        now = time.monotonic()
-        self.next_look = now + (now - began) / SAVING_SHARE
+        reader.disabled = False
+        self.next_look = time.monotonic() + (time.process_time() - began) / SAVING_SHARE
 
     def all(self) -> Snapshots | None:
         """Save what there is, and read it; None where the model writes no images of its cells."""

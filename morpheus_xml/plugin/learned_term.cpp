@@ -207,9 +207,12 @@ void LearnedTerm::list_properties() {
 }
 
 std::vector<SymbolAccessor<double>> LearnedTerm::add_carrier(unsigned celltype, const Scope& scope) {
+  if (carriers_[celltype])
+    throw std::runtime_error("The cell type '" + scope.getCellType()->getName() + "' has two NeuralHamiltonian " +
+                             "elements of one model, whose energy would count twice: keep one of them.");
   carriers_[celltype] = true;
   std::vector<SymbolAccessor<double>>& symbols = symbols_[celltype];
-  if (type_of_celltype_[celltype] == MEDIUM || !symbols.empty()) return symbols;
+  if (type_of_celltype_[celltype] == MEDIUM) return symbols;
   for (const std::string& name : properties_) {
     SymbolAccessor<double> symbol;
     try {

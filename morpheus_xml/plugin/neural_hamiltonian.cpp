@@ -1,5 +1,6 @@
 #include "neural_hamiltonian.h"
 
+#include <cmath>
 #include <stdexcept>
 
 REGISTER_PLUGIN(NeuralHamiltonian);
@@ -63,7 +64,10 @@ void NeuralHamiltonian::init(const Scope* scope) {
 double NeuralHamiltonian::delta(const SymbolFocus&, const CPM::Update& update) const {
   if (!learned_->answers(update)) return 0.0;
   try {
-    return weight(SymbolFocus::global) * learned_->delta(update);
+    const double factor = weight(SymbolFocus::global);
+    if (!std::isfinite(factor))  // Morpheus would reject every copy and say nothing
+      throw std::runtime_error("The weight is not a finite number: correct the attribute weight.");
+    return factor * learned_->delta(update);
   } catch (const std::exception& error) {
     throw MorpheusException(error.what(), stored_node);
   }

@@ -72,6 +72,16 @@ def test_a_type_is_mapped_once(cli, refused, closure: Artifact, user_model: Path
     assert (code, "maps red twice, to A and to B" in said) == (1, True)
 
 
+def test_an_energy_that_would_count_twice_is_found(cli, closure: Artifact, user_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.xml"
+    cli("morpheus", "inject", user_model, closure.path, "--types", "red=A,blue=B", "-o", out)
+    text = out.read_text()
+    element = text[text.index("<NeuralHamiltonian") :].split("/>")[0] + "/>"
+    out.write_text(text.replace(element, element + element, 1))
+    code, said, _ = cli("morpheus", "check", out)
+    assert (code, "its energy would count twice" in said) == (1, True)
+
+
 def test_old_versions_are_brought_up(cli, refused, closure: Artifact, tmp_path: Path) -> None:
     old, new = tmp_path / "old.xml", tmp_path / "new.xml"
     old.write_text(OLD)

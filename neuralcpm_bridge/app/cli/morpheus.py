@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from enum import Enum
 from pathlib import Path
 from shlex import quote
@@ -215,6 +217,7 @@ def run(
         work = MorpheusWork(model.resolve(), str(morpheus) if morpheus else None, threads, symbols)
         run_ensemble(work, output, replicates=replicates, scans=scan or [], cluster=cluster, seed=seed or 0)
         return
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what there is so far is saved
     with progress("Morpheus", unit="of Morpheus' time") as bar:
         result = run_model(
             model,
