@@ -149,6 +149,11 @@ def _report(
     facts: ProjectFacts, artifact: Artifact, types: Mapping[str, str] | None, weight: float, extinction: bool
 ) -> str:
     type_of = map_types(facts.type_names, artifact.metadata.types, types)
+    if len(type_of) == 1:
+        raise UserError(
+            "The project has no cells (no CellType plugin with types), so there is nothing that a learned term could "
+            "move: use a project with cells."
+        )
     if all(cell_type in (0, UNMAPPED) for cell_type in type_of.values()):
         raise UserError(
             f"None of the project's types ({listed(facts.names[1:]) or 'none'}) is one of the model's "

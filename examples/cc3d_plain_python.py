@@ -15,10 +15,15 @@ from cc3d.core.PyCoreSpecs import BlobInitializer, CellTypePlugin, ContactPlugin
 from cc3d_steppables import NeuralHamiltonianSteppable
 from neuralcpm_bridge import load_artifact
 from neuralcpm_bridge.conventions import TARGETS, symbolic_values
+from neuralcpm_bridge.errors import UserError
 
 
 def main(model: str, steps: int) -> None:
     meta = load_artifact(model).metadata
+    if meta.lattice.geometry != "square":
+        raise UserError(
+            f"The model is for {meta.lattice.geometry} lattices, but a square one is used here: use another."
+        )
     own = symbolic_values(meta, TARGETS["cc3d"])  # the closure's own J, λ, V* and T in CC3D's units
     contacts, volumes = own.terms["contact"], own.terms["volume"]
     names = ["Medium", *meta.types[1:]]
@@ -65,9 +70,14 @@ def main(model: str, steps: int) -> None:
             simulation.step()
         simulation.finish()
     finally:
-        # Without this CompuCell3D 4.8 crashes when Python ends, after all work is done.
-        CompuCellSetup.persistent_globals.simulator.cleanAfterSimulation()
+        # Without this CompuCell3D 4.8 crashes when Python ends, after all work is done or a model was refused.
+        simulator = CompuCellSetup.persistent_globals.simulator
+        if simulator is not None:
+            simulator.cleanAfterSimulation()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200)
+    try:
+        main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200)
+    except UserError as error:
+        sys.exit(f"Error: {error}")

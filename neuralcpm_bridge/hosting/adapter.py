@@ -7,7 +7,7 @@ its callbacks. It raises only from these three, never from a callback, and saves
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -166,10 +166,20 @@ class LearnedTerm:
         written = self.callbacks.written(cells)
         lattice = replace(self.facts.lattice, shape=self.host.shape())
         if self.stale or lattice != self.mirror.lattice or not self.mirror.follow(cells, written):
+            before = self.mirror.shapeless
             self.mirror.load(lattice, self.host.ids(), cells)
             self.stale = False
+            self._warn_of(self.mirror.shapeless - before)
         self.callbacks.forget_written()
         self.callbacks.serve(self.mirror, cells, self._scaling(cells))
+
+    def _warn_of(self, shapeless: Collection[int]) -> None:
+        if shapeless:
+            some = ", ".join(map(str, sorted(shapeless)[:5])) + (", …" if len(shapeless) > 5 else "")
+            say(
+                f"{PREFIX}: WARNING: {len(shapeless)} cells (ids {some}) span half of the periodic lattice or more and "
+                "have no shape there: the model takes them for medium."
+            )
 
     def _catch_up(self) -> None:
         """Before the first ΔH of a step, and after anyone has written the lattice."""
@@ -237,13 +247,19 @@ class LearnedTerm:
         self.watch.note(interval)
 
     def _keep_lattice(self, interval: Interval) -> None:
-        found = HostLattice.of(self.host.ids(), self.host.cells(), interval.mcs, self.artifact.metadata.properties)
+        meta, cells = self.artifact.metadata, self.host.cells()
+        # As the model sees it, under its own names: data to train it with.
+        seen = [cell._replace(type=self.type_of[cell.type]) for cell in cells if self.type_of[cell.type] > 0]
+        ids = self.host.ids()
+        ids[~np.isin(ids, [cell.id for cell in seen])] = 0
+        found = HostLattice.of(ids, seen, interval.mcs, meta.properties)
         self._uncertain.add((found, interval))
         # A data set has one size of lattices: after a resize, the last one's.
         kept = [entry for entry in self._uncertain.entries if entry[0].ids.shape == found.ids.shape]
         provenance = {"host": self.host.target.host, "model": self.artifact.metadata.name, "why": "uncertain"}
         try:
-            data = as_snapshots([entry[0] for entry in kept], self.facts.type_names, self.facts.lattice, provenance)
+            names = dict(enumerate(meta.types))
+            data = as_snapshots([entry[0] for entry in kept], names, self.facts.lattice, provenance)
             for name in ("disagreement", "outside"):
                 values = [getattr(entry[1], name) for entry in kept]
                 data.arrays[name] = np.array([np.nan if value is None else value for value in values])

@@ -62,6 +62,8 @@ class Mirror:
         self.artifact, self.part, self.forbid_extinction, self.target = artifact, part, forbid_extinction, target
         self.lattice: Lattice | None = None
         """The host's, as it was loaded last."""
+        self.shapeless: frozenset[int] = frozenset()
+        """Host ids of cells that lie around a periodic lattice and have no shape: the model takes them for medium."""
         self._type_names, self._type_of = dict(type_names), dict(type_of)
         self._copy: EngineMirror | BackendMirror | None = None
 
@@ -69,14 +71,25 @@ class Mirror:
 
     def load(self, lattice: Lattice, ids: NDArray[np.int64], cells: Sequence[HostCell]) -> None:
         """Take over a whole lattice of host ids, `[H, W]` or `[D, H, W]`."""
+        self.shapeless = frozenset()
+        ids = np.ascontiguousarray(ids, dtype=np.int64)
+        try:
+            self._load(lattice, ids, cells)
+        except UserError:
+            self.shapeless = spanning_cells(ids, lattice)
+            if not self.shapeless:
+                raise
+            self._load(lattice, ids, cells)
+        self.lattice = lattice
+
+    def _load(self, lattice: Lattice, ids: NDArray[np.int64], cells: Sequence[HostCell]) -> None:
         numbers, types = self._listed(cells)
         properties = self._properties(cells, types)
         with engine_speaking():
             if self._copy is None or lattice != self.lattice:
                 self._copy = self._made(lattice)
-            self._copy.load(np.ascontiguousarray(ids, dtype=np.int64), numbers, types)
+            self._copy.load(ids, numbers, types)
             self._set(numbers, properties)
-        self.lattice = lattice
 
     def follow(self, cells: Sequence[HostCell], written: Mapping[int, int]) -> bool:
         """Follow cells, new, changed or gone, their properties, and pixels written outside of the Metropolis algorithm.
@@ -143,7 +156,7 @@ class Mirror:
 
     def _listed(self, cells: Sequence[HostCell]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Host ids of the cells and the model's types of them."""
-        types = [self._type_of.get(cell.type, UNMAPPED) for cell in cells]
+        types = [0 if cell.id in self.shapeless else self._type_of.get(cell.type, UNMAPPED) for cell in cells]
         if UNMAPPED in types:
             strangers = sorted({cell.type for cell, known in zip(cells, types, strict=True) if known == UNMAPPED})
             names = [self._type_names.get(number, f"number {number}") for number in strangers]
@@ -171,6 +184,22 @@ class Mirror:
     def _set(self, cells: NDArray[np.int64], properties: NDArray[np.float64]) -> None:
         if isinstance(self._copy, EngineMirror) and properties.shape[1]:  # the other networks read none
             self._copy.set_properties(cells, properties)
+
+
+def spanning_cells(ids: NDArray[np.int64], lattice: Lattice) -> frozenset[int]:
+    """Cells that span half of a periodic axis or more: which way round they lie is not defined."""
+    found: set[int] = set()
+    for axis, (side, periodic) in enumerate(zip(lattice.shape, lattice.periodic, strict=True)):
+        if not periodic:
+            continue
+        lines = np.moveaxis(ids, axis, 0).reshape(side, -1)
+        pairs = np.unique(np.stack([lines.ravel(), np.repeat(np.arange(side), lines.shape[1])], axis=1), axis=0)
+        for cell in np.unique(pairs[:, 0]):
+            places = pairs[pairs[:, 0] == cell, 1]
+            gaps = np.diff(np.concatenate([places, [places[0] + side]]))
+            if cell > 0 and 2 * (side - int(gaps.max()) + 1) >= side:
+                found.add(int(cell))
+    return frozenset(found)
 
 
 class BackendMirror:

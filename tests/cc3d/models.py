@@ -26,6 +26,7 @@ def tissue(
     padding: str | None = None,
     properties: tuple[str, ...] = (),
     geometry: str = "square",
+    members: int = 1,
     seed: int = 0,
 ) -> Hamiltonian:
     """Cells that hold together, sort slowly and keep their size; the network's part is a nudge."""
@@ -38,6 +39,7 @@ def tissue(
         lattice=lattice,
         padding=padding,
         properties=properties,
+        members=members,
     )
     with torch.no_grad():
         if model.symbolic is not None:
