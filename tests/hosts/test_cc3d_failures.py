@@ -49,11 +49,15 @@ def test_a_type_that_was_never_mapped(model: Artifact, tmp_path: Path) -> None:
 BROKEN = """
 from cc3d import CompuCellSetup
 (ours,) = CompuCellSetup.persistent_globals.steppable_registry.getSteppablesByClassName("NeuralHamiltonianSteppable")
-delta, commit = ours._learned.mirror.calls() if mcs >= 20 else (None, None)
 def broken(site, host_id):
     {what}
 if mcs == 20:
-    ours._learned.mirror.calls = lambda: (broken, commit)
+    delta, commit, opinion = ours._learned.mirror.calls()
+    ours._learned.mirror.calls = lambda: (broken, commit, opinion)
+"""
+INTERPRETED = """
+import sys
+sys.modules["cc3d_steppables.steppable"].native_callbacks = lambda *_: None
 """
 
 
@@ -68,6 +72,8 @@ if mcs == 20:
 def test_what_goes_wrong_in_the_callback(model: Artifact, tmp_path: Path, what: str, sentence: str) -> None:
     project = life_project(tmp_path / "broken", BROKEN.format(what=what))
     injected, _ = inject(project, model, tmp_path / "injected")
+    line = "from cc3d_steppables import NeuralHamiltonianSteppable\n"
+    edit_script(injected, line, line + INTERPRETED)
     ran = run(injected, tmp_path / "ran", snapshots=99)
     assert "at MCS 22" in ran.error
     assert sentence in ran.error
@@ -75,6 +81,23 @@ def test_what_goes_wrong_in_the_callback(model: Artifact, tmp_path: Path, what: 
     # the error was in step 21, in which nothing was accepted: the lattice is what step 20 left
     before = ran.snapshots.ids[ran.snapshots.arrays["mcs"].tolist().index(20)]
     assert np.array_equal(load_snapshots(data)[0].ids, before)
+
+
+def test_what_goes_wrong_in_compiled_code(model: Artifact, tmp_path: Path) -> None:
+    """Kept, every further copy refused, and said before the next step."""
+    step = BROKEN.partition("def broken")[0] + 'if mcs == 20:\n    ours._learned.callbacks.calls.keep("On purpose.")'
+    injected, _ = inject(life_project(tmp_path / "broken", step), model, tmp_path / "injected")
+    ran = run(injected, tmp_path / "ran", snapshots=99)
+    assert "stopped at MCS 21: On purpose." in ran.error
+    rescued(ran)
+
+
+def test_a_model_registered_twice(model: Artifact, tmp_path: Path) -> None:
+    injected, _ = inject(life_project(tmp_path / "twice"), model, tmp_path / "injected")
+    again = 'CompuCellSetup.register_steppable(NeuralHamiltonianSteppable(1, model="Simulation/model.onnx"))\n'
+    edit_script(injected, "# <<< neuralcpm\n", again + "# <<< neuralcpm\n")
+    ran = run(injected, tmp_path / "ran")
+    assert "registered twice" in ran.error
 
 
 def test_a_model_with_undefined_weights(model: Artifact, tmp_path: Path) -> None:
