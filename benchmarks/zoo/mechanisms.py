@@ -46,6 +46,8 @@ MIXED = (4.0, 4.0, 3.0, 3.0, 3.0)
 FLUID = (2.4, 2.4, 1.8, 1.8, 1.8)
 MOBILE = (1.6, 1.6, 1.2, 1.2, 1.2)
 """The same for cells that find other neighbours soon."""
+SLACK = (1.0, 1.0, 0.8, 0.8, 0.8)
+"""The same for cells with wavy borders."""
 
 MECHANISMS = {
     each.name: each
@@ -63,10 +65,7 @@ MECHANISMS = {
             name="taut-a",
             about=SHAPE,
             sentence="A cells want a short border",
-            tissue=Tissue(
-                *("square", 70, (14, 14), 60, (1.0, 1.0, 0.8, 0.8, 0.8)),
-                **{"term": "surface", "strengths": (0.1, 0), "wanted": (18, 0)},
-            ),
+            tissue=Tissue("square", 70, (14, 14), 60, SLACK, term="surface", strengths=(0.1, 0), wanted=(18, 0)),
             statistic=roughness(A),
             statistic_name="border of A over the root of its volume",
             mcs=1000,
