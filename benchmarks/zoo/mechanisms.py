@@ -44,7 +44,6 @@ COHESIVE = (4.0, 4.0, 3.0, 4.0, 3.0)
 MIXED = (4.0, 4.0, 3.0, 3.0, 3.0)
 """Cells stick together, whatever their types."""
 FLUID = (2.4, 2.4, 1.8, 1.8, 1.8)
-MOBILE = (1.6, 1.6, 1.2, 1.2, 1.2)
 """The same for cells that find other neighbours soon."""
 SLACK = (1.0, 1.0, 0.8, 0.8, 0.8)
 """The same for cells with wavy borders."""
@@ -56,7 +55,7 @@ MECHANISMS = {
             name="long-b",
             about=SHAPE,
             sentence="B cells want a length",
-            tissue=Tissue("hexagonal", 64, (9, 9), 80, COHESIVE, term="length", strengths=(0, 0.25), wanted=(0, 19)),
+            tissue=Tissue("hexagonal", 64, (9, 9), 80, STIFF, term="length", strengths=(0, 0.25), wanted=(0, 19)),
             statistic=elongation(B),
             statistic_name="longest over shortest extent of B",
             mcs=1000,
@@ -104,7 +103,7 @@ MECHANISMS = {
             about=NEIGHBOURS,
             sentence="B cells want two neighbours of their own type",
             tissue=Tissue(
-                "square", 70, (15, 15), 60, MOBILE, term="neighbours", strengths=(0, 4), wanted=(0, 2), partner=B
+                "square", 70, (15, 15), 60, FLUID, term="neighbours", strengths=(0, 3), wanted=(0, 2), partner=B
             ),
             statistic=with_neighbours(B, B, 2),
             statistic_name="share of B with exactly two B",
@@ -115,7 +114,7 @@ MECHANISMS = {
             about=NEIGHBOURS,
             sentence="B cells want two neighbours of their own type",
             tissue=Tissue(
-                "hexagonal", 70, (12, 12), 60, MOBILE, term="neighbours", strengths=(0, 4), wanted=(0, 2), partner=B
+                "hexagonal", 70, (12, 12), 60, FLUID, term="neighbours", strengths=(0, 3), wanted=(0, 2), partner=B
             ),
             statistic=with_neighbours(B, B, 2),
             statistic_name="share of B with exactly two B",
@@ -126,7 +125,7 @@ MECHANISMS = {
             about=NEIGHBOURS,
             sentence="A cells want to touch one B cell, in a tissue that fills most of the lattice",
             tissue=Tissue(
-                "square", 60, (27, 13), 70, MOBILE, term="neighbours", strengths=(4, 0), wanted=(1, 0), partner=B
+                "square", 60, (27, 13), 70, FLUID, term="neighbours", strengths=(3, 0), wanted=(1, 0), partner=B
             ),
             statistic=with_neighbours(A, B, 1),
             statistic_name="share of A with exactly one B",
