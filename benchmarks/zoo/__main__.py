@@ -88,7 +88,10 @@ def run(pairs: Sequence[tuple[Mechanism, int]], folder: Path) -> None:
             continue
         data = data_file(mechanism, seed, folder)
         fitted = fit(data, folder / "runs" / f"{mechanism.name}-s{seed}", seed)
-        write_results(path, [*read_results(path), row(mechanism, seed, data, fitted)])
+        found = row(mechanism, seed, data, fitted)
+        write_results(path, [*read_results(path), found])
+        said = found.get("failed") or "closure's share {:.2f} ± {:.2f}".format(*found["share"]["closure"])
+        print(f"{mechanism.name}, seed {seed}: {said}, {fitted.minutes:.1f} minutes", file=sys.stderr, flush=True)
 
 
 def judge_nonsense(names: Sequence[str], folder: Path) -> None:
