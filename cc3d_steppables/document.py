@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from lxml import etree
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.importers.safe_xml import parse_bytes
 
 
 def read_text(path: Path) -> str:
@@ -26,16 +27,7 @@ def write_text(path: Path, text: str) -> None:
 
 def parse(text: str, path: Path) -> etree._Element:
     """The root of an XML text, without entities, document types or network."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
-    try:
-        root = etree.fromstring(text.encode("utf-8", "surrogateescape"), parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
-        reason = (str(error).splitlines() or ["no content"])[0]
-        raise UserError(f"{path} is not well-formed XML ({reason}): correct it.") from None
-    described: Any = root.getroottree().docinfo
-    if described.doctype:
-        raise UserError(f"{path} declares a document type, which is refused for safety: remove the DOCTYPE line.")
-    return root
+    return parse_bytes(text.encode("utf-8", "surrogateescape"), path, "correct it")
 
 
 def element_span(text: str, tag: str, attributes: str = "") -> tuple[int, int, int] | None:
@@ -116,10 +108,13 @@ def without_comments(text: str) -> str:
 def number(text: str, what: str) -> float:
     """A number in a file, or a sentence about what stands in its place."""
     try:
-        return float(text)
+        found = float(text)
     except ValueError:
-        found = text.strip()
-        raise UserError(f"{what} in the project's CC3DML is {found!r}, but a number is needed: correct it.") from None
+        found = math.nan
+    if not math.isfinite(found):
+        shown = text.strip()[:40]
+        raise UserError(f"{what} in the project's CC3DML is {shown!r}, but a number is needed: correct it.")
+    return found
 
 
 def leaf(parent: etree._Element, tag: str, text: str) -> None:

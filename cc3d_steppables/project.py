@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import UserError, reading
 from neuralcpm_bridge.files import disk_speaking
 
 from .document import parse, read_text
@@ -39,6 +39,11 @@ class Project:
         file = Path(file)
         if not file.is_file():
             raise UserError(f"There is no project {file}: give the path of a .cc3d file.")
+        with reading(file, "a readable CompuCell3D project", "correct it"):
+            return cls._read(file)
+
+    @classmethod
+    def _read(cls, file: Path) -> Project:
         root = parse(read_text(file), file)
         if root.tag != "Simulation":
             raise UserError(f"{file} is no CompuCell3D project (its root is <{root.tag}>): give a .cc3d file.")
@@ -84,11 +89,13 @@ class Project:
 
     def facts(self) -> ProjectFacts | None:
         """What its CC3DML says, or its PyCoreSpecs where they are literal; nothing where only a run can tell."""
-        if self.xml is None:
-            assert self.script is not None
-            root = read_specs(read_text(self.script))
-            return None if root is None else read_facts(root)
-        return read_facts(parse(filled(read_text(self.xml), self.values(), self.xml), self.xml))
+        file = self.xml or self.script
+        assert file is not None
+        with reading(file, "a readable part of a CompuCell3D project", "correct it"):
+            if self.xml is None:
+                root = read_specs(read_text(file))
+                return None if root is None else read_facts(root)
+            return read_facts(parse(filled(read_text(file), self.values(), file), file))
 
 
 def _named(file: Path, name: str | None) -> Path | None:

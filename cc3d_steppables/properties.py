@@ -6,7 +6,7 @@ import csv
 from collections.abc import Mapping
 from pathlib import Path
 
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import reading
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.state import CellState
 
@@ -25,11 +25,9 @@ def write_properties(path: Path, state: CellState) -> None:
 
 def read_properties(path: Path) -> Mapping[int, dict[str, float]]:
     """By id and name."""
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            rows = list(csv.DictReader(stream))
+    with (
+        reading(path, "a table of properties", "it needs a column id and a column of numbers for each"),
+        path.open(newline="", encoding="utf-8") as stream,
+    ):
+        rows = list(csv.DictReader(stream))
         return {int(row.pop("id")): {name: float(value) for name, value in row.items()} for row in rows}
-    except (OSError, UnicodeDecodeError, ValueError, TypeError, KeyError) as error:
-        raise UserError(
-            f"{path} is no table of properties ({error}): it needs a column id and a column of numbers for each."
-        ) from None

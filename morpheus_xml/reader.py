@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuralcpm_bridge.conventions import TARGETS
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import UserError, reading
 from neuralcpm_bridge.hosting.fit import AXES
 from neuralcpm_bridge.lattice import GEOMETRIES, Boundary, Geometry, Lattice
 
@@ -177,6 +177,11 @@ class ModelFile:
 
 def read_model(path: str | Path) -> ModelFile:
     """Read a MorpheusML file, brought up to version 4; refused where it is none, or of a version nobody knows."""
+    with reading(path, "a readable Morpheus model"):
+        return _model_file(path)
+
+
+def _model_file(path: str | Path) -> ModelFile:
     document, version = _parsed(path)
     content = upgraded(document.content, version) if version < CURRENT else None
     if content is not None:

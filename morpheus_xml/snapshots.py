@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from neuralcpm_bridge.errors import reading
 from neuralcpm_bridge.importers.frames import Frame
 from neuralcpm_bridge.importers.morpheus import read_tiff
 from neuralcpm_bridge.lattice import GEOMETRIES
@@ -73,7 +74,7 @@ def _logged_properties(folder: Path, pages: int) -> list[PropertyTable]:
     if not path.is_file():
         return nothing
     by_time: dict[float, PropertyTable] = {}
-    with path.open(newline="", encoding="utf-8") as stream:
+    with reading(path, "a table as Morpheus logs it"), path.open(newline="", encoding="utf-8") as stream:
         rows = csv.reader(stream)
         names = next(rows)[2:]  # behind time and cell.id
         for row in filter(None, rows):  # an empty line where a time is over

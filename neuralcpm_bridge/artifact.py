@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from .errors import UserError, engine_speaking
+from .errors import UserError, engine_speaking, reading
 from .lattice import Boundary, Geometry, GeometryName, Lattice, boundaries, geometry_named, size_text
 from .pretrained import resolve_model
 from .state import CellState, is_property_name
@@ -366,15 +366,15 @@ def load_artifact(path: str | Path) -> Artifact:
     path = resolve_model(path)
     if not path.is_file():
         raise UserError(f"There is no model file {path}: give the path of a model.onnx, or pretrained:NAME.")
-    with engine_speaking():
+    with reading(path, "a readable model", "export it again"), engine_speaking():
         model = Model.load(str(path))
-    try:
-        metadata = Metadata.model_validate(upgraded(json.loads(model.metadata)))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise UserError(f"{path} has wrong metadata ({where}: {first['msg']}): export the model again.") from None
-    return Artifact(path, metadata, model)
+        try:
+            metadata = Metadata.model_validate(upgraded(json.loads(model.metadata)))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the whole"
+            raise UserError(f"{path} has wrong metadata ({where}: {first['msg']}): export the model again.") from None
+        return Artifact(path, metadata, model)
 
 
 def check_against_examples(artifact: Artifact, backend: str) -> None:

@@ -1,4 +1,4 @@
-"""Writing files so that nothing the user had is lost: to a temporary name beside the target, then moved."""
+"""Files of strangers and of our own: what they may claim to hold, and writing so that nothing is lost."""
 
 from __future__ import annotations
 
@@ -11,6 +11,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .errors import UserError
+
+MOST_COMPRESSED = 2000
+"""Times a file's bytes that may come out of it: deflate, the tightest of what is read here but for LZW, ends at 1032,
+LZW at some 1400."""
+
+
+def check_claim(claimed: int, stored: int, what: str) -> None:
+    """Refuse what no file of `stored` bytes can hold, before memory is asked for it: a broken header, or a trap."""
+    if claimed > MOST_COMPRESSED * stored:
+        raise UserError(
+            f"{what} is said to have {claimed:,} bytes, but {stored:,} bytes of a file cannot hold as many: it is "
+            "damaged, save it again."
+        )
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import UserError
-from .files import writing
+from .errors import UserError, reading
+from .files import check_claim, writing
 from .lattice import Boundary, Lattice, geometry_named, size_text
 from .state import NO_CELL, CellState, check_properties
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from .artifact import Artifact
 
 MAX_BYTES = 1 << 34
-"""Larger arrays are refused before memory is asked for them: a broken header must not take the machine down."""
+"""Larger arrays are refused."""
+MOST_IDS = 1 << 24
+"""Entries of all states' lists of types together that are taken whatever the lattice."""
 
 
 @dataclass
@@ -157,28 +160,16 @@ def load_snapshots(path: str | Path, artifact: Artifact | None = None) -> Snapsh
     have as many ids as it was trained with.
     """
     path = Path(path)
-    content = _read(path)
-    states = _states(path, content, artifact)
-    if not states:
-        raise UserError(f"{path} holds no states: give a data set with at least one.")
-    names = tuple(str(name) for name in content.get("type_names", ()))
-    if artifact is not None:
-        if names:
-            states = [_named_as(state, names, artifact, path) for state in states]
-        names = artifact.metadata.types
-        states = [_in_file(path, number, artifact.place, state) for number, state in enumerate(states)]
-    return Snapshots.from_states(
-        states,
-        type_names=names,
-        provenance=json.loads(str(content["provenance"])) if "provenance" in content else {},
-        arrays={key: value for key, value in content.items() if key not in RESERVED},
-    )
+    if not path.is_file():
+        raise UserError(f"There is no file {path}: give the path of an .npz data set.")
+    with reading(path, "a readable .npz data set"):
+        return _loaded(path, artifact)
 
 
 def load_state(reference: str, artifact: Artifact | None = None) -> CellState:
     """One state: `FILE.npz` (its first) or `FILE.npz:k`."""
     path, _, index = reference.rpartition(":")
-    if not path or not index.lstrip("-").isdigit():
+    if not path or not re.fullmatch(r"-?\d+", index, re.ASCII):
         path, index = reference, "0"
     snapshots = load_snapshots(path, artifact)
     if not -len(snapshots) <= int(index) < len(snapshots):
@@ -189,32 +180,66 @@ def load_state(reference: str, artifact: Artifact | None = None) -> CellState:
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def _read(path: Path) -> dict[str, NDArray[Any]]:
-    if not path.is_file():
-        raise UserError(f"There is no file {path}: give the path of an .npz data set.")
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if isinstance(archive, np.ndarray):
-                raise ValueError("a single array")
-            for key in archive.files:
-                _check_size(path, archive.zip, key)
-            return {key: archive[key] for key in archive.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, AttributeError) as error:
-        reason = (str(error).splitlines() or ["empty"])[0]
-        raise UserError(f"{path} is not a readable .npz data set ({reason}): save it again.") from None
+def _loaded(path: Path, artifact: Artifact | None) -> Snapshots:
+    content = read_arrays(path)
+    states = _states(path, content, artifact)
+    if not states:
+        raise UserError(f"{path} holds no states: give a data set with at least one.")
+    names = tuple(str(name) for name in content.get("type_names", np.array([])).ravel())
+    if artifact is not None:
+        if names:
+            states = [_named_as(state, names, artifact, path) for state in states]
+        names = artifact.metadata.types
+        states = [_in_file(path, number, artifact.place, state) for number, state in enumerate(states)]
+    provenance = json.loads(str(content["provenance"])) if "provenance" in content else {}
+    if not isinstance(provenance, dict):
+        raise UserError(f"'provenance' in {path} is no JSON object: save it as one, or leave it out.")
+    further = {key: value for key, value in content.items() if key not in RESERVED}
+    return Snapshots.from_states(
+        states,
+        type_names=names,
+        provenance=provenance,
+        arrays={key: value for key, value in further.items() if value.ndim and len(value) == len(states)},
+    )
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """All arrays of an `.npz` file, none of which may claim more than the file can hold."""
+    with np.load(path, allow_pickle=False) as archive:
+        if isinstance(archive, np.ndarray):
+            raise ValueError("a single array")
+        for key in archive.files:
+            _check_size(path, archive.zip, key)
+        return {key: archive[key] for key in archive.files}
 
 
 def _check_size(path: Path, archive: zipfile.ZipFile, key: str) -> None:
-    """Read an array's header only."""
-    names = archive.namelist()
-    with archive.open(key if key in names else f"{key}.npy") as stream:
+    """Read an array's header only: its size, that of the archive's entry and that of the file must agree."""
+    entry = archive.getinfo(key if key in archive.namelist() else f"{key}.npy")
+    check_claim(entry.file_size, min(entry.compress_size, path.stat().st_size), f"'{key}' in {path}")
+    with archive.open(entry) as stream:
         version = np.lib.format.read_magic(stream)
         header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, kind = header(stream)
-    if int(np.prod(shape, dtype=object)) * kind.itemsize > MAX_BYTES:
+    entries = int(np.prod(shape, dtype=object))
+    # entries without bytes (texts of no letters) cost nothing in the file, but are counted one by one later
+    if min(shape, default=1) < 0 or entries * max(kind.itemsize, 1) > entry.file_size:
         raise UserError(
-            f"'{key}' in {path} is said to have {size_text(shape)} entries, more than {MAX_BYTES >> 30} GiB: check the "
-            "file, or keep fewer states in it."
+            f"'{key}' in {path} is said to have {size_text(shape) or 1} entries of {kind.itemsize} bytes, but there "
+            f"are {entry.file_size:,} bytes in all: the file is damaged, save it again."
+        )
+    if entry.file_size > MAX_BYTES:
+        raise UserError(
+            f"'{key}' in {path} has {size_text(shape)} entries, more than {MAX_BYTES >> 30} GiB: keep fewer states in "
+            "one file."
+        )
+
+
+def _check_ids(path: Path, states: int, sites: int, ids: int) -> None:
+    """Every state has a list of all ids: numbers far beyond the sites would fill the memory with gaps."""
+    if states * ids > max(MOST_IDS, 4 * states * sites):
+        raise UserError(
+            f"{path} numbers its cells up to {ids - 1:,} on {sites:,} sites: number them 1, 2, 3, … instead."
         )
 
 
@@ -234,6 +259,8 @@ def _states(path: Path, content: dict[str, NDArray[Any]], artifact: Artifact | N
                 "map) is needed: stack the maps along the second axis."
             )
         lattice = _lattice(path, content, channels.shape[2:])
+        if channels.dtype.kind in "iu" and channels.size:
+            _check_ids(path, len(channels), lattice.sites, int(channels[:, 0].max()) + 1)
         convert = CellState.from_channels if artifact is None else artifact.state_from_channels
         states = [_in_file(path, number, convert, state) for number, state in enumerate(channels)]
         return [replace(state, lattice=lattice) for state in states]
@@ -253,6 +280,7 @@ def _states(path: Path, content: dict[str, NDArray[Any]], artifact: Artifact | N
             "and [N, C] are needed: give one lattice of ids per state and one type per id."
         )
     lattice = _lattice(path, content, ids.shape[1:])
+    _check_ids(path, len(ids), lattice.sites, types.shape[1])
     names, tables = _properties(path, content, types.shape)
     return [
         _in_file(path, number, CellState, own, of_cell, lattice, dict(zip(names, table.T, strict=True)))

@@ -16,6 +16,9 @@ from .lattice import Lattice, size_text
 NO_CELL = -1
 """Type of an id that does not exist."""
 
+MOST_TYPES = 1000
+"""What is said of pairs of types has a table of so many squared; hosts end at some hundred."""
+
 BLOCK = 1 << 20
 """Sites looked at together where a table is asked for each: NumPy widens ids to 64 bit for that."""
 
@@ -282,6 +285,12 @@ def _check_types(types: NDArray[np.integer]) -> None:
             "The list of cell types must be one-dimensional, indexed by cell id and start with 0 for the medium, "
             f"but it is {_brief(types)}: put the medium first."
         )
+    if types.max() > MOST_TYPES:
+        cell = int(np.argmax(types))
+        raise UserError(
+            f"Cell {cell} has type {types[cell]}, but {MOST_TYPES} is the largest number of a type: number the types "
+            "1, 2, 3, …"
+        )
     wrong = (types[1:] == 0) | (types[1:] < NO_CELL)
     if wrong.any():
         cell = int(np.argmax(wrong)) + 1
@@ -319,7 +328,7 @@ def _checked_property(name: str, values: ArrayLike, types: NDArray[np.integer]) 
             "rename it."
         )
     array = np.asarray(values)
-    if array.shape != types.shape or not np.issubdtype(array.dtype, np.number) or np.iscomplexobj(array):
+    if array.shape != types.shape or array.dtype.kind not in "iuf":
         raise UserError(
             f"The property {name!r} is an array of shape {array.shape} and type {array.dtype}, but one number for each "
             f"of the {types.size} ids is needed, the medium's first: give as many."
@@ -333,7 +342,7 @@ def _checked_property(name: str, values: ArrayLike, types: NDArray[np.integer]) 
 
 def _integers(values: ArrayLike, what: str) -> NDArray[np.integer]:
     array = np.asarray(values)
-    if array.dtype == bool or not np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind not in "iu":
         name = what[0].upper() + what[1:]
         raise UserError(f"{name} has the data type {array.dtype}, but integers are needed: convert it first.")
     return array

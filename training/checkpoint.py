@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import UserError, reading
 from neuralcpm_bridge.files import writing
 
 VERSION = 3
@@ -77,20 +77,19 @@ def save(path: Path, checkpoint: Checkpoint) -> None:
 def load(path: Path) -> Checkpoint:
     if not path.is_file():
         raise UserError(f"There is no checkpoint {path}: give the folder of a training run.")
-    try:
+    with reading(path, "a checkpoint of this program", "start the run anew"):
         with safe_open(path, framework="pt") as archive:
             header = json.loads((archive.metadata() or {})["neuralcpm"])
             tensors = {key: archive.get_tensor(key) for key in archive.keys()}  # noqa: SIM118 (not a dict)
-    except (SafetensorError, OSError, KeyError, ValueError):
-        raise UserError(f"{path} is not a checkpoint of this program: start the run anew.") from None
-    version = header.pop("version", None)
-    if not isinstance(version, int) or version > VERSION:
-        raise UserError(
-            f"{path} has the checkpoint version {version}, but {VERSION} is the newest known: update neuralcpm-bridge."
-        )
-    for older in range(version, VERSION):
-        header = UPGRADES[older](header)
-    return Checkpoint(tensors, header)
+        version = header.pop("version", None)
+        if not isinstance(version, int) or version > VERSION:
+            raise UserError(
+                f"{path} has the checkpoint version {version}, but {VERSION} is the newest known: update "
+                "neuralcpm-bridge."
+            )
+        for older in range(version, VERSION):
+            header = UPGRADES[older](header)
+        return Checkpoint(tensors, header)
 
 
 def chain_file(folder: Path, step: int, rank: int) -> Path:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import UserError, reading
 from neuralcpm_bridge.sampling import GROWTH_MCS
 from neuralcpm_bridge.terms import TERMS
 
@@ -154,14 +154,10 @@ class Config(_Section):
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read a TOML file and apply `section.key=value` overrides (values as in TOML)."""
     path = Path(path)
-    try:
+    if not path.exists():
+        raise UserError(f"There is no configuration {path}: write one (neuralcpm train --example prints a template).")
+    with reading(path, "a readable TOML file", "correct it"):
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(
-            f"There is no configuration {path}: write one (neuralcpm train --example prints a template)."
-        ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{path} is not a readable TOML file ({error}): correct it.") from None
     data = tree.get("data")
     if isinstance(data, dict) and isinstance(data.get("path"), str):
         data["path"] = str(path.parent / data["path"])  # relative to the file that says it

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ..errors import UserError
+from ..errors import UserError, reading
 from ..snapshots import Snapshots
 from . import cc3d, morpheus
-from .frames import ONE_TYPE, Frame, Interval, Problem, Stack, extent_text
+from .frames import ONE_TYPE, Frame, Interval, Problem, Stack, check_types, extent_text
 from .images import IMAGE_SUFFIXES, TIFF_SUFFIXES, tifffile, written_by
 from .label_images import grouped_by_type, one_type, read_group, read_labels, read_type_table
 from .movies import gather, parse_interval, place_in_time
@@ -138,7 +138,7 @@ def _of_folder(folder: Path, leave_out: Path | None) -> list[Path]:
 
 def _natural(path: Path) -> list[tuple[int, str]]:
     """Sorts image2 before image10."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", path.name) if part]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", path.name) if part]
 
 
 def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]) -> Iterator[Frame]:
@@ -148,7 +148,9 @@ def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]
         problems += [Problem(path.name, sentence) for path, sentence in refused]
         for name, group in groups.items():
             try:
-                yield from read_group(group, options.type_marks, options.stack)
+                with reading("One of its files", "a readable image", "export it again"):
+                    frames = read_group(group, options.type_marks, options.stack)
+                yield from frames
             except UserError as error:
                 problems.append(Problem(name, str(error)))
         return
@@ -164,6 +166,7 @@ def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]
                     table.apply(frame)
                 elif frame.cell_types is None:
                     one_type(frame)
+                check_types(frame)
             except UserError as error:
                 problems.append(Problem(frame.name, str(error)))
             else:
@@ -171,6 +174,12 @@ def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]
 
 
 def _read(path: Path, options: ImportOptions) -> list[Frame]:
+    with reading("The file", "readable"):
+        return _by_name(path, options)
+
+
+def _by_name(path: Path, options: ImportOptions) -> list[Frame]:
+    """By the reader for the file's ending."""
     name = path.name.lower()
     if name.endswith(TIFF_SUFFIXES) and written_by(path).lower() == "morpheus":
         return morpheus.read_tiff(path, options.stack)
@@ -204,7 +213,9 @@ def _prepare_all(frames: list[Frame], options: ImportOptions, problems: list[Pro
     how = Preparation(options.crop, options.scale, options.border, options.boundary, options.voxel)
     for frame in frames:
         try:
-            yield prepare(frame, how)
+            with reading("It", "usable", "check the file"):
+                prepared = prepare(frame, how)
+            yield prepared
         except UserError as error:
             problems.append(Problem(frame.name, str(error)))
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..conventions import TARGETS
 from ..errors import UserError
 from ..lattice import Boundary, GeometryName, Layout
-from .frames import Frame, Moment, check_sites, extent_text, types_on_sites
+from .frames import Frame, Moment, check_listed_sites, check_sites, extent_text, label_number, types_on_sites
 from .safe_xml import parse_xml
 
 TARGET = TARGETS["cc3d"]
@@ -94,7 +94,8 @@ def read_pif(path: Path, lattice: tuple[int, ...] | None) -> list[Frame]:
             "A PIF file does not say how large its lattice is, and there is no CC3DML file beside it: pass "
             "--lattice ROWSxCOLUMNS, in 3D PLANESxROWSxCOLUMNS."
         )
-    check_sites(shape)
+    listed = sum((x2 - x1 + 1) * (y2 - y1 + 1) * (z2 - z1 + 1) for *_, (x1, x2, y1, y2, z1, z2) in boxes)
+    check_listed_sites(shape, listed)
     labels = np.zeros(shape if len(shape) == 3 else (1, *shape), dtype=np.int64)
     named: dict[int, str] = {}
     for line, label, cell_type, (x1, x2, y1, y2, z1, z2) in boxes:
@@ -121,8 +122,9 @@ def _pif_boxes(text: str) -> list[tuple[int, int, str, tuple[int, ...]]]:
     boxes = []
     for number, words in lines[first:]:
         try:
-            label, cell_type, numbers = int(words[first]), words[first + 1], tuple(map(int, words[first + 2 :]))
-            if len(numbers) not in (4, 6) or label < 0:
+            label, cell_type = label_number(words[first]), words[first + 1]
+            numbers = tuple(map(int, words[first + 2 :]))
+            if len(numbers) not in (4, 6):
                 raise ValueError
         except (ValueError, IndexError):
             raise UserError(

@@ -17,6 +17,12 @@ from ..state import distinct_labels
 MAX_SITES = 100_000_000
 """Larger lattices are refused before memory is asked for them: a broken header must not take the machine down."""
 
+SITES_UNASKED = 4_000_000
+MOST_MEDIUM = 1000
+"""A lattice that a file merely claims may have so many sites whatever is on it, or so many times the sites of cells."""
+
+LARGEST_LABEL = 2**31 - 2
+
 ONE_TYPE = "cell"
 """Name of the type of all cells where nothing tells types apart."""
 
@@ -109,6 +115,25 @@ def check_sites(shape: Sequence[int]) -> None:
         )
 
 
+def check_listed_sites(shape: Sequence[int], listed: int) -> None:
+    """Where a file lists the sites of cells and says how large the lattice around them is: both in proportion."""
+    check_sites(shape)
+    sites = int(np.prod(shape, dtype=object))
+    if sites > max(SITES_UNASKED, MOST_MEDIUM * listed):
+        raise UserError(
+            f"The lattice is said to have {extent_text(shape)}, but its cells take {listed:,} of these {sites:,} "
+            "sites: check its size."
+        )
+
+
+def label_number(text: str) -> int:
+    """A cell's number in a text file; ValueError where it is none, or beyond what an array of labels holds."""
+    number = int(text)
+    if not 0 <= number <= LARGEST_LABEL:
+        raise ValueError
+    return number
+
+
 def extent_text(shape: Sequence[int]) -> str:
     """`20 rows and 24 columns`, in 3D with planes before them."""
     *planes, rows, columns = shape
@@ -160,6 +185,16 @@ def types_on_sites(labels: NDArray[np.integer], types: NDArray[np.integer], what
             )
         found[label] = number
     return found
+
+
+def check_types(frame: Frame) -> None:
+    """Refuse cells of the medium's type, and of types that a file uses but does not declare."""
+    for label, name in (frame.cell_types or {}).items():
+        if name not in frame.type_order:
+            raise UserError(
+                f"Cell {label} has the type {name}, but its types are {', '.join(frame.type_order) or 'none'}: correct "
+                "its type, or declare it."
+            )
 
 
 def labels_of(frame: Frame) -> list[int]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,10 @@ from lxml import etree
 from numpy.typing import NDArray
 from PIL import Image
 
-from ..errors import UserError
+from ..errors import UserError, reading
+from ..files import check_claim
 from .frames import ASK_STACK, MAX_SITES, Interval, Stack, Voxel, check_sites, whole_numbers
+from .safe_xml import parse_bytes
 
 TIFF_SUFFIXES = (".tif", ".tiff")
 IMAGE_SUFFIXES = (*TIFF_SUFFIXES, ".png")
@@ -45,7 +49,16 @@ def tifffile() -> Any:
         raise UserError(
             "TIFF images need tifffile, which is not installed: run pip install 'neuralcpm-bridge[images]'."
         ) from None
+    # it logs what is odd about a file before it raises; without a handler of its own Python prints that
+    logging.getLogger("tifffile").addHandler(_SILENT)
     return module
+
+
+_SILENT = logging.NullHandler()
+
+
+def _image() -> AbstractContextManager[None]:
+    return reading("The file", "a readable image", "export it again")
 
 
 def read_images(path: Path, stack: Stack | None = None, channels: int = 1) -> list[Images]:
@@ -54,7 +67,7 @@ def read_images(path: Path, stack: Stack | None = None, channels: int = 1) -> li
     A file of many planes says what they are (ImageJ and OME name their axes), or `stack` does: nothing is guessed. With
     two `channels`, planes of no name alternate between them.
     """
-    with _reading():
+    with _image():
         if path.suffix.lower() not in TIFF_SUFFIXES:
             _alternating(1, channels)
             return [Images(whole_numbers(_png(path))[None, None], None)]
@@ -68,12 +81,12 @@ def read_images(path: Path, stack: Stack | None = None, channels: int = 1) -> li
 
 def read_planes(path: Path) -> list[NDArray[np.integer]]:
     """Every plane `[H, W]` of an image file, in the order of the file."""
-    with _reading():
+    with _image():
         if path.suffix.lower() not in TIFF_SUFFIXES:
             return [whole_numbers(_png(path))]
         with tifffile().TiffFile(path) as tiff:
             pages = list(tiff.pages)
-            _check_all([page.shape for page in pages])
+            _check_all(path, [(page.shape, page.dtype) for page in pages])
             if any(len(page.shape) != 2 for page in pages):
                 raise UserError(NO_LABELS)
             return [whole_numbers(_page_values(path, number, page)) for number, page in enumerate(pages)]
@@ -81,7 +94,7 @@ def read_planes(path: Path) -> list[NDArray[np.integer]]:
 
 def ome_depth(path: Path) -> int | None:
     """Planes of one snapshot as a file's OME header says, if it has one."""
-    with _reading(), tifffile().TiffFile(path) as tiff:
+    with _image(), tifffile().TiffFile(path) as tiff:
         pixels = _ome_pixels(str(tiff.pages.first.description))
         text = None if pixels is None else pixels.get("SizeZ")
         return int(text) if text and text.isdigit() and int(text) > 0 else None
@@ -89,33 +102,17 @@ def ome_depth(path: Path) -> int | None:
 
 def written_by(path: Path) -> str:
     """The program a TIFF file names as its maker, or nothing."""
-    try:
-        with tifffile().TiffFile(path) as tiff:
-            return str(tiff.pages.first.software)
-    except UserError:
-        raise
-    except Exception:  # read_images says what is wrong with it
-        return ""
-
-
-@contextmanager
-def _reading() -> Iterator[None]:
-    """Image libraries raise all kinds of things on broken files."""
-    try:
-        yield
-    except UserError:
-        raise
-    except Exception as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(f"The file is not a readable image ({reason}): export it again.") from None
+    with _image(), tifffile().TiffFile(path) as tiff:
+        return str(tiff.pages.first.software)
 
 
 # -- values --------------------------------------------------------------------------------------------------------
 
 
 def _png(path: Path) -> NDArray[Any]:
-    with Image.open(path) as image:
+    with Image.open(path, formats=("PNG",)) as image:
         check_sites((image.height, image.width))
+        check_claim(image.height * image.width, path.stat().st_size, "The image")
         if image.mode not in ("1", "L", "P", "I", "F") and not image.mode.startswith("I;16"):
             raise UserError(NO_LABELS)
         return np.array(image)
@@ -127,7 +124,7 @@ def _series(path: Path, series: Any, stack: Stack | None, channels: int, voxel: 
     if axes.endswith("S") and shape[-1] > 2:
         raise UserError(NO_LABELS)
     plan = _named(shape, axes, stack, channels)
-    _check_all([shape])
+    _check_all(path, [(shape, series.dtype)])
     check_sites([size for size, name in zip(shape, plan, strict=True) if name in "ZYX"])
     values = whole_numbers(_series_values(path, series))
     order = [axis for name in "TCZYX" for axis in range(len(plan)) if plan[axis] == name]
@@ -170,14 +167,30 @@ def _page_values(path: Path, number: int, page: Any) -> NDArray[Any]:
 
 def _pillow_page(path: Path, number: int) -> NDArray[Any]:
     """tifffile leaves LZW, which Morpheus writes by default, to a package of its own; Pillow brings it along."""
-    with Image.open(path) as image:
+    with _muted(), Image.open(path, formats=("TIFF",)) as image:
         image.seek(number)
         return np.array(image)
 
 
-def _check_all(shapes: list[tuple[int, ...]]) -> None:
-    """All images of a file together."""
-    values = sum(int(np.prod(shape, dtype=object)) for shape in shapes)
+@contextmanager
+def _muted() -> Iterator[None]:
+    """Pillow's libtiff prints what is odd about a file by itself, past Python."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _check_all(path: Path, images: list[tuple[tuple[int, ...], Any]]) -> None:
+    """All images of a file together, by their shapes and data types."""
+    counts = [int(np.prod(shape, dtype=object)) for shape, _ in images]
+    sizes = [count * np.dtype(kind).itemsize for count, (_, kind) in zip(counts, images, strict=True)]
+    check_claim(sum(sizes), path.stat().st_size, "The image")
+    values = sum(counts)
     if not 0 < values <= MOST_LATTICES * MAX_SITES:
         raise UserError(
             f"The file is said to hold {values:,} values, but 1 to {MOST_LATTICES * MAX_SITES:,} are possible: check "
@@ -264,10 +277,9 @@ def _inverse(fraction: tuple[int, int]) -> float:
 
 def _ome_pixels(text: str) -> etree._Element | None:
     """What OME's notes say about the first image."""
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
-        return next(etree.fromstring(text.encode(), parser).iter("{*}Pixels"), None)
-    except (etree.XMLSyntaxError, ValueError):
+        return next(parse_bytes(text.encode()).iter("{*}Pixels"), None)
+    except UserError:
         return None
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import UserError
+from ..errors import UserError, reading
 from ..state import distinct_labels, is_property_name
 from .frames import ONE_TYPE, Frame, Interval, Moment, Stack, labels_of, types_on_sites
 from .images import read_images
@@ -87,10 +87,11 @@ class TypeTable:
 
 
 def read_type_table(path: Path) -> TypeTable:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read as a table of types ({error}): give a CSV file.") from None
+    with reading(path, "a readable table of types", "give a CSV file"):
+        return _table(path, path.read_text(encoding="utf-8-sig"))
+
+
+def _table(path: Path, text: str) -> TypeTable:
     first = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=first.count)
     rows = csv.DictReader(text.splitlines(), delimiter=delimiter)
@@ -106,11 +107,12 @@ def read_type_table(path: Path) -> TypeTable:
     entries: dict[tuple[str, int], Row] = {}
     for row in rows:
         label, cell_type, file = ((row.get(column) or "").strip() for column in COLUMNS)
-        if not label.isdigit() or int(label) == 0:
-            raise UserError(f"Line {rows.line_num} of {path} has the label {label!r}, but a positive number is needed.")
+        if not label.isdecimal() or int(label) == 0:
+            found = repr(label[:40])
+            raise UserError(f"Line {rows.line_num} of {path} has the label {found}, but a positive number is needed.")
         if not cell_type or cell_type == "0" or cell_type.lower() == "medium":
             raise UserError(f"Line {rows.line_num} of {path} gives a cell the type {cell_type!r}: name a type of cell.")
-        name = f"type{cell_type}" if cell_type.isdigit() else cell_type
+        name = f"type{cell_type}" if cell_type.isdecimal() else cell_type
         values = tuple(_number(row.get(column), column, rows.line_num, path) for column in properties)
         entry = entries.setdefault((file, int(label)), Row(name, values))
         if entry != Row(name, values):

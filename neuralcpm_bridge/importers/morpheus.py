@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..conventions import TARGETS
 from ..errors import UserError
 from ..lattice import GEOMETRIES, Boundary, GeometryName
-from .frames import ASK_STACK, Frame, Moment, Stack, check_sites, types_on_sites
+from .frames import ASK_STACK, Frame, Moment, Stack, check_listed_sites, label_number, types_on_sites
 from .images import ome_depth, read_planes
 from .safe_xml import parse_xml
 
@@ -95,7 +95,7 @@ def read_xml(path: Path) -> list[Frame]:
     model = _model(root)
     if model.shape is None:
         raise UserError("The lattice has no size 'x, y, z' in numbers: give a checkpoint, or correct it.")
-    check_sites(model.shape)
+    check_listed_sites(model.shape, sum(text.count(";") + 1 for text in root.itertext("Nodes") if text))
     classes = {BUILT_IN_MEDIUM: "medium"} | model.classes
     labels = np.zeros(model.shape, dtype=np.int64)
     types: dict[int, str] = {}
@@ -167,7 +167,7 @@ def _shape(lattice: etree._Element, dimension: int) -> tuple[int, ...] | None:
     text = "" if size is None else size.get("value") or ""
     try:
         numbers = [int(float(number)) for number in re.split(r"[\s,]+", text.strip())]
-    except ValueError:
+    except (ValueError, OverflowError):  # an expression, or infinite
         return None
     return tuple(numbers[:dimension][::-1]) if len(numbers) >= dimension else None
 
@@ -201,9 +201,13 @@ def _id(cell: etree._Element, taken: dict[int, str]) -> int:
     text = cell.get("id")
     if text is None:
         return max(taken, default=0) + 1
-    if not text.isdigit() or int(text) == 0 or int(text) in taken:
-        raise UserError(f"A cell has the id {text!r}, but ids are positive and differ: correct the model.")
-    return int(text)
+    try:
+        number = label_number(text)
+    except ValueError:
+        number = 0
+    if number == 0 or number in taken:
+        raise UserError(f"A cell has the id {text[:40]!r}, but ids are positive and differ: correct the model.")
+    return number
 
 
 def _nodes(cell: etree._Element, label: int, model: Model) -> NDArray[np.int64]:

@@ -212,7 +212,7 @@ def test_bad_morpheus_xml(text: str, words: str, cli, tmp_path: Path) -> None:
 
 def test_bad_gzip(cli, tmp_path: Path) -> None:
     (tmp_path / "a.xml.gz").write_bytes(b"no gzip")
-    assert "cannot be read" in problems(cli, tmp_path / "a.xml.gz")[0]
+    assert "not readable" in problems(cli, tmp_path / "a.xml.gz")[0]
 
 
 def test_files_of_two_boundaries(cli, load, tmp_path: Path) -> None:

@@ -69,6 +69,11 @@ def run(arguments: list[str] | None = None) -> int:
         return _wrong_use(error)
     except UserError as error:
         return _refuse(str(error))
+    except MemoryError as error:
+        found = f" ({error})" if str(error) else ""
+        return _refuse(
+            f"More memory was asked for than there is{found}: use a smaller lattice, fewer states or chains."
+        )
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)
         return 130

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralcpm_bridge.artifact import Artifact, load_artifact
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import UserError, reading
 from neuralcpm_bridge.pretrained import PREFIX
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
@@ -122,25 +122,25 @@ def exported(folder: Path, name: str, scratch: Path) -> tuple[Artifact | None, s
 
 def checkpoint_header(path: Path) -> dict[str, Any]:
     """The JSON that a checkpoint carries in its safetensors header."""
-    try:
-        with path.open("rb") as stream:
-            length = int.from_bytes(stream.read(8), "little")
-            if length > path.stat().st_size:
-                raise ValueError("a header longer than the file")
-            return dict(json.loads(json.loads(stream.read(length))["__metadata__"]["neuralcpm"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(f"{path} is not a checkpoint of this program: give the folder of a training run.") from None
+    with (
+        reading(path, "a checkpoint of this program", "give the folder of a training run"),
+        path.open("rb") as stream,
+    ):
+        length = int.from_bytes(stream.read(8), "little")
+        if length > path.stat().st_size:
+            raise ValueError("a header longer than the file")
+        return dict(json.loads(json.loads(stream.read(length))["__metadata__"]["neuralcpm"]))
 
 
 def read_curves(path: Path) -> dict[str, NDArray[np.float64]]:
     """Columns of `metrics.csv`."""
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            header, *rows = [row for row in csv.reader(stream) if row]
+    with (
+        reading(path, "a readable table of numbers", "remove it, or train again"),
+        path.open(newline="", encoding="utf-8") as stream,
+    ):
+        header, *rows = [row for row in csv.reader(stream) if row]
         table = np.array([[float(value) for value in row] for row in rows], dtype=np.float64).reshape(-1, len(header))
-    except (OSError, ValueError):
-        raise UserError(f"{path} is not a readable table of numbers: remove it, or train again.") from None
-    return dict(zip(header, table.T, strict=True))
+        return dict(zip(header, table.T, strict=True))
 
 
 def truth_of(data: Snapshots | None) -> dict[str, float]:
@@ -161,10 +161,8 @@ def sha256(path: Path) -> str:
 
 
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return {}
-    except (OSError, ValueError):
-        raise UserError(f"{path} is not readable JSON: remove it, or run the experiment again.") from None
+    with reading(path, "readable JSON", "remove it, or run the experiment again"):
+        content = json.loads(path.read_text(encoding="utf-8"))
     return content if isinstance(content, dict) else {}

@@ -124,23 +124,23 @@ void read_graph(std::string_view message, Weights& weights) {
   }
 }
 
-// True for the description's own copy of a weight: nested lists of numbers, row-major.
-bool same_numbers(const json::Value& value, const std::vector<double>& expected, std::size_t& at) {
-  if (value.kind == json::Value::Kind::Array) {
+// True for the description's own copy of a weight: nested lists of numbers, as long and as deep as its shape says.
+bool same_numbers(const json::Value& value, const Tensor& expected, std::size_t axis, std::size_t& at) {
+  if (axis < expected.shape.size()) {
+    if (value.kind != json::Value::Kind::Array || value.items.size() != std::size_t(expected.shape[axis])) return false;
     for (const json::Value& item : value.items)
-      if (!same_numbers(item, expected, at)) return false;
+      if (!same_numbers(item, expected, axis + 1, at)) return false;
     return true;
   }
-  if (value.kind != json::Value::Kind::Number || at >= expected.size()) return false;
-  const double reference = expected[at++];
+  if (value.kind != json::Value::Kind::Number || at >= expected.doubles.size()) return false;
+  const double reference = expected.doubles[at++];
   return std::abs(value.number - reference) <= 1e-9 * (1.0 + std::abs(reference));
 }
 
 void compare(const json::Value& value, const Model& model, const std::string& key) {
   std::size_t at = 0;
   const bool given = !value.is_null();
-  if (given != model.has(key) ||
-      (given && (!same_numbers(value, model.weight(key).doubles, at) || at != model.weight(key).size())))
+  if (given != model.has(key) || (given && !same_numbers(value, model.weight(key), 0, at)))
     throw Error("its description of '" + key + "' differs from the weights");
 }
 

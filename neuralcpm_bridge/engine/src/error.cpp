@@ -1,27 +1,14 @@
 #include "error.hpp"
 
+#include "utf8.hpp"
+
 namespace ncpm {
 namespace {
-
-// Length of the UTF-8 character at `at`; 0 if there is none.
-std::size_t character(const std::string& text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
-  const unsigned first = byte(at), second = byte(at + 1);
-  if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xF0 ? 4 : (first >= 0xE0 ? 3 : 2);
-  if (first < 0xC2 || first > 0xF4) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-  // Longer than needed, surrogates, beyond the last character.
-  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
-  if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
-  return length;
-}
 
 std::string readable(const std::string& text) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = character(text, at);
+    const std::size_t length = utf8_character(text, at);
     if (length) out.append(text, at, length);
     else out += '?';
     at += length ? length : 1;

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "error.hpp"
+#include "utf8.hpp"
 
 namespace ncpm::json {
 namespace {
@@ -161,7 +162,10 @@ class Parser {
       if (c == '"') return out;
       if (static_cast<unsigned char>(c) < 0x20) fail("a control character in a string");
       if (c != '\\') {
-        out += c;
+        const std::size_t length = utf8_character(text_, at_ - 1);
+        if (length == 0) fail("bytes that are no UTF-8 in a string");
+        out.append(text_.substr(at_ - 1, length));
+        at_ += length - 1;
         continue;
       }
       const char escape = peek();
