@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := neuralcpm_bridge training cc3d_steppables morpheus_xml tests benchmarks examples
 CXX_SOURCES = $(shell find neuralcpm_bridge/engine morpheus_xml/plugin tests benchmarks -name '*.[ch]pp' -o -name '*.[ch]')
 
-.PHONY: install test demo lint types unit soak sanitize cross clean
+.PHONY: install test demo lint types unit soak fuzz sanitize cross clean
 
 install: $(VENV)/installed
 
@@ -37,6 +37,10 @@ unit: install
 # Long proofs: a million accepted flips against rebuilds, a hundred thousand against the reference.
 soak: install
 	$(BIN)/python benchmarks/soak.py
+
+# Broken files against every reader: 25,000 of them, in less than ten minutes (tests/fuzz).
+fuzz: install
+	$(BIN)/python -m tests.fuzz
 
 # The engine's tests under AddressSanitizer and UndefinedBehaviorSanitizer, on a copy of the package.
 SANITIZE := build/sanitize

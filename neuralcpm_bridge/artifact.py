@@ -377,6 +377,20 @@ def load_artifact(path: str | Path) -> Artifact:
         return Artifact(path, metadata, model)
 
 
+def reweighted(artifact: Artifact, factor: float) -> Artifact:
+    """The same model with its learned term times a factor: for looking at what the term does, not for saving."""
+    from ._engine import Model
+
+    meta = artifact.metadata
+    if meta.neural is None:
+        return artifact
+    weight = meta.neural.weight * factor
+    changed = meta.model_copy(update={"neural": meta.neural.model_copy(update={"weight": weight})})
+    weights = dict(artifact.weights) | {"neural.weight": np.full_like(artifact.weights["neural.weight"], weight)}
+    with engine_speaking():
+        return replace(artifact, metadata=changed, model=Model(changed.model_dump_json(), weights))
+
+
 def check_against_examples(artifact: Artifact, backend: str) -> None:
     """Recompute the stored energies and flips with a back end; refuse the file where they differ."""
     from .delta import open_backend

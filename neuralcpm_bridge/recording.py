@@ -91,26 +91,10 @@ class Recording:
     def measures(self) -> dict[str, NDArray[np.float64]]:
         """Every column of `measures.csv`, `[times, replicates]`; NaN where a measure is not defined."""
         rows = [
-            [self._measure(state, energy) for state, energy in zip(states, energies, strict=True)]
+            [measured(state, energy, self.type_names) for state, energy in zip(states, energies, strict=True)]
             for states, energies in zip(self.states, self.energies, strict=True)
         ]
         return {key: np.array([[one[key] for one in row] for row in rows]) for key in rows[0][0]}
-
-    def _measure(self, state: CellState, energy: Energy) -> dict[str, float]:
-        types = len(self.type_names)
-        volumes = state.volumes[state.cells]
-        aspect, clusters = mean_aspect_ratios(state, types), cluster_counts(state, types)
-        return {
-            "energy": energy.total,
-            "symbolic": energy.symbolic,
-            "neural": energy.neural,
-            "cells": float(volumes.size),
-            "volume_mean": float(volumes.mean()) if volumes.size else float("nan"),
-            "fragmented_cells": float(fragmented_cells(state)),
-            "heterotypic_fraction": heterotypic_fraction(state),
-            **{f"aspect_ratio_{name}": float(aspect[number]) for number, name in self._cell_types()},
-            **{f"clusters_{name}": float(clusters[number]) for number, name in self._cell_types()},
-        }
 
     def _cell_types(self) -> list[tuple[int, str]]:
         return list(enumerate(self.type_names))[1:]
@@ -143,6 +127,24 @@ class Recording:
                 for chain in range(self.replicates):
                     values = (column[row, chain] for column in measures.values())
                     table.writerow([mcs, chain, *("" if np.isnan(value) else f"{value:.9g}" for value in values)])
+
+
+def measured(state: CellState, energy: Energy, type_names: Sequence[str]) -> dict[str, float]:
+    """The columns of `measures.csv` for one state; NaN where a measure is not defined."""
+    types, cell_types = len(type_names), list(enumerate(type_names))[1:]
+    volumes = state.volumes[state.cells]
+    aspect, clusters = mean_aspect_ratios(state, types), cluster_counts(state, types)
+    return {
+        "energy": energy.total,
+        "symbolic": energy.symbolic,
+        "neural": energy.neural,
+        "cells": float(volumes.size),
+        "volume_mean": float(volumes.mean()) if volumes.size else float("nan"),
+        "fragmented_cells": float(fragmented_cells(state)),
+        "heterotypic_fraction": heterotypic_fraction(state),
+        **{f"aspect_ratio_{name}": float(aspect[number]) for number, name in cell_types},
+        **{f"clusters_{name}": float(clusters[number]) for number, name in cell_types},
+    }
 
 
 def measures_chart(

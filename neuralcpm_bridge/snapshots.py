@@ -168,13 +168,17 @@ def load_snapshots(path: str | Path, artifact: Artifact | None = None) -> Snapsh
 
 def load_state(reference: str, artifact: Artifact | None = None) -> CellState:
     """One state: `FILE.npz` (its first) or `FILE.npz:k`."""
-    path, _, index = reference.rpartition(":")
-    if not path or not re.fullmatch(r"-?\d+", index, re.ASCII):
-        path, index = reference, "0"
+    path, index = state_reference(reference)
     snapshots = load_snapshots(path, artifact)
-    if not -len(snapshots) <= int(index) < len(snapshots):
+    if not -len(snapshots) <= index < len(snapshots):
         raise UserError(f"{path} holds {len(snapshots)} states, so there is no state {index}: count from 0.")
-    return snapshots[int(index)]
+    return snapshots[index]
+
+
+def state_reference(reference: str) -> tuple[str, int]:
+    """File and number of a state that is written `FILE.npz` or `FILE.npz:k`."""
+    path, _, index = reference.rpartition(":")
+    return (path, int(index)) if path and re.fullmatch(r"-?\d{1,18}", index, re.ASCII) else (reference, 0)
 
 
 # -- reading -------------------------------------------------------------------------------------------------------
@@ -210,7 +214,16 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             raise ValueError("a single array")
         for key in archive.files:
             _check_size(path, archive.zip, key)
-        return {key: archive[key] for key in archive.files}
+        return {key: _readable(archive[key]) for key in archive.files}
+
+
+def _readable(array: NDArray[Any]) -> NDArray[Any]:
+    """Texts are letters: NumPy keeps any number for one, and fails where it is looked at."""
+    if array.dtype.kind == "U" and array.size:
+        letters = np.frombuffer(array.astype(array.dtype.newbyteorder("=")).tobytes(), dtype=np.uint32)
+        if (letters > 0x10FFFF).any() or ((letters >= 0xD800) & (letters < 0xE000)).any():
+            raise ValueError("a text that holds no letters")
+    return array
 
 
 def _check_size(path: Path, archive: zipfile.ZipFile, key: str) -> None:
@@ -270,9 +283,9 @@ def _states(path: Path, content: dict[str, NDArray[Any]], artifact: Artifact | N
             "save the lattices under these names."
         )
     ids, types = content["ids"], content["types"]
-    if ids.ndim == dimension and (types.ndim == 1 or len(types) == 1):
+    if ids.ndim == dimension and types.ndim and (types.ndim == 1 or len(types) == 1):
         ids = ids[None]
-    if types.ndim == 1:
+    if types.ndim == 1 and ids.ndim:
         types = np.broadcast_to(types, (len(ids), types.size))
     if ids.ndim not in (3, 4) or types.ndim != 2 or len(ids) != len(types):
         raise UserError(

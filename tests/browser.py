@@ -43,15 +43,32 @@ class Page:
         assert "error" not in answer, answer
         return dict(answer["result"])
 
-    def open(self, file: Path, width: int, height: int = 900) -> None:
+    def open(self, page: Path | str, width: int, height: int = 900) -> None:
+        """A file, or an address."""
         mobile = width < 600
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
-        self.call("Page.navigate", url=file.as_uri())
+        self.call("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         while self._receive().get("method") != "Page.loadEventFired":
             pass
 
     def evaluate(self, expression: str) -> Any:
         return self.call("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+
+    def wait_for(self, expression: str) -> Any:
+        """What an expression is once it is true."""
+        polled = f"const t = () => {{ const v = ({expression}); v ? r(v) : setTimeout(t, 20); }}; t();"
+        wrapped = f"new Promise(r => {{ {polled} }})"
+        found = self.call("Runtime.evaluate", expression=wrapped, returnByValue=True, awaitPromise=True)
+        return found["result"].get("value")
+
+    def click(self, selector: str, across: float = 0.5, down: float = 0.5) -> None:
+        """Press and release the mouse on an element, at a share of its width and height."""
+        found = f"const e = document.querySelector({selector!r}); e.scrollIntoView({{block: 'center'}})"
+        box = "const b = e.getBoundingClientRect()"
+        place = f"[b.left + {across} * b.width, b.top + {down} * b.height]"
+        x, y = self.evaluate(f"(() => {{ {found}; {box}; return {place}; }})()")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def screenshot(self) -> bytes:
         return base64.b64decode(self.call("Page.captureScreenshot", captureBeyondViewport=True)["data"])

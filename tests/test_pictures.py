@@ -87,10 +87,10 @@ def test_hexagons_lie_where_their_sites_do(lattice: Lattice) -> None:
 
 @pytest.mark.parametrize("lattice", HEXAGONAL)
 def test_every_hexagon_is_on_the_picture_once(lattice: Lattice) -> None:
-    from neuralcpm_bridge.pictures.planes import NOWHERE, _sites
+    from neuralcpm_bridge.pictures.planes import NOWHERE, hexagon_sites
 
     scale = 20
-    sites = _sites(lattice, scale)
+    sites = hexagon_sites(lattice, scale)
     areas = np.bincount(sites[sites != NOWHERE], minlength=lattice.sites) / scale**2
     assert areas == pytest.approx(np.full(lattice.sites, lattice.geometry.site_volume), rel=0.06)
     beyond = (pictures.state_image(CellState(np.zeros(lattice.shape, int), [0], lattice), scale) == PAPER).all(axis=2)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import UserError, reading
 from neuralcpm_bridge.sampling import drawn_evenly
 from neuralcpm_bridge.snapshots import Snapshots
 
@@ -414,8 +414,10 @@ def model_with(config: Config, described: Description, weights: dict[str, Tensor
 
 def load_run(folder: str | Path) -> tuple[Hamiltonian, Config, dict[str, Any]]:
     """Model (averaged), configuration and header of a run's last checkpoint."""
-    saved = checkpoints.load(Path(folder) / checkpoints.MODEL_FILE)
-    config = Config.model_validate(saved.header["config"])
-    described = Description.model_validate(saved.header["data"])
-    part = "averaged" if config.optimizer.averaging > 0 else "model"
-    return model_with(config, described, saved.part(part)), config, saved.header
+    file = Path(folder) / checkpoints.MODEL_FILE
+    saved = checkpoints.load(file)
+    with reading(file, "a checkpoint of this program", "start the run anew"):
+        config = Config.model_validate(saved.header["config"])
+        described = Description.model_validate(saved.header["data"])
+        part = "averaged" if config.optimizer.averaging > 0 else "model"
+        return model_with(config, described, saved.part(part)), config, saved.header

@@ -24,4 +24,4 @@ def write_page(found: Explanation, path: Path) -> None:
     )
     page = html.page(f"What did it learn? {found.model}", html.paragraph(lede, "lede"), body)
     with writing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+        temporary.write_text(page, encoding="utf-8", errors="replace")

@@ -95,7 +95,7 @@ def read_xml(path: Path) -> list[Frame]:
     model = _model(root)
     if model.shape is None:
         raise UserError("The lattice has no size 'x, y, z' in numbers: give a checkpoint, or correct it.")
-    check_listed_sites(model.shape, sum(text.count(";") + 1 for text in root.itertext("Nodes") if text))
+    check_listed_sites(model.shape, sum((nodes.text or "").count(";") + 1 for nodes in root.iter("Nodes")))
     classes = {BUILT_IN_MEDIUM: "medium"} | model.classes
     labels = np.zeros(model.shape, dtype=np.int64)
     types: dict[int, str] = {}

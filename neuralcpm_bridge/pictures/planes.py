@@ -55,7 +55,7 @@ def square_image(ids: NDArray[np.int32], paint: Paint, scale: int) -> Colours:
 
 def hexagon_image(state: CellState, paint: Paint, scale: float) -> Colours:
     """RGB picture of a hexagonal state, `scale` pixels per unit of space, paper around it."""
-    sites = _sites(state.lattice, scale)
+    sites = hexagon_sites(state.lattice, scale)
     inside = sites != NOWHERE
     ids = np.where(inside, state.ids.ravel()[sites], NOWHERE)
     picture = np.where(inside[..., None], paint.cells[ids], np.array(PAPER, dtype=np.uint8))
@@ -85,7 +85,7 @@ def draw_borders(picture: Colours, ids: NDArray[np.int32], thickness: int, paint
 
 
 @lru_cache(maxsize=4)
-def _sites(lattice: Lattice, scale: float) -> NDArray[np.int64]:
+def hexagon_sites(lattice: Lattice, scale: float) -> NDArray[np.int64]:
     """The site whose hexagon each pixel lies in, `[h, w]`; a periodic row fills the picture's width exactly once.
 
     The picture of a periodic lattice is a rectangle around the lattice's middle, of a free one a parallelogram.

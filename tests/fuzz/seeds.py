@@ -108,7 +108,8 @@ def _cc3d(folder: Path, beside: Path) -> None:
     rows, columns = image.shape
     (into / "Step_000.vtk").write_text(
         "# vtk DataFile Version 3.0\nlattice\nASCII\nDATASET STRUCTURED_POINTS\n"
-        f"DIMENSIONS {columns} {rows} 1\nSPACING 1 1 1\nORIGIN 0 0 0\nPOINT_DATA {image.size}\nFIELD FieldData 2\n{body}\n"
+        f"DIMENSIONS {columns} {rows} 1\nSPACING 1 1 1\nORIGIN 0 0 0\nPOINT_DATA {image.size}\n"
+        f"FIELD FieldData 2\n{body}\n"
     )
     (into / "lattice.dml").write_text(
         '<CompuCell3DLatticeData><Lattice Type="Square"/>'

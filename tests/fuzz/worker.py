@@ -21,7 +21,7 @@ from .targets import TARGETS, Target
 MEMORY = 1 << 30
 SECONDS = 10.0
 """Of processor time for one input: a busy machine is no finding."""
-COMPLAINTS = ("unexpected", "Traceback", "more memory than there is", "More memory was asked for")
+COMPLAINTS = ("neuralcpm: unexpected", "Traceback", "more memory than there is", "More memory was asked for")
 
 
 class Input(NamedTuple):

@@ -13,7 +13,7 @@ import typer
 
 from neuralcpm_bridge.errors import UserError
 
-from . import bench, cc3d, data, demo, distill, doctor, explain, model, models, morpheus, report, simulate, train
+from . import bench, cc3d, data, demo, distill, doctor, explain, model, models, morpheus, report, simulate, train, view
 from .group import VerbGroup
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
@@ -40,6 +40,7 @@ app.command()(train.export)
 app.command()(train.evaluate)
 app.command()(train.reproduce)
 app.command()(simulate.simulate)
+app.command()(view.view)
 app.command()(explain.explain)
 app.command()(distill.distill)
 app.command()(report.report)

@@ -90,10 +90,10 @@ def simulate(
 
     artifact = load_artifact(model)
     meta = artifact.metadata
-    shape = None if lattice is None else _shape(lattice, meta.geometry.dimension)
+    shape = None if lattice is None else lattice_shape(lattice, meta.geometry.dimension)
     if init is not None:
         check_size(layout_lattice(artifact, shape), mcs, replicates, min(snapshots, mcs) + 1)
-    starts = _starts(artifact, state, init, seed, replicates, cells, shape)
+    starts = start_states(artifact, state, init, seed, replicates, cells, shape)
     check_size(starts[0].lattice, mcs, replicates, min(snapshots, mcs) + 1)
     dynamics = Dynamics(
         temperature=meta.temperature if temperature is None else temperature,
@@ -129,7 +129,7 @@ def simulate(
         raise typer.Exit(130)
 
 
-def _starts(
+def start_states(
     artifact: Artifact,
     state: str | None,
     init: Layout | None,
@@ -157,7 +157,7 @@ def _starts(
     ]
 
 
-def _shape(text: str, dimension: int) -> tuple[int, ...]:
+def lattice_shape(text: str, dimension: int) -> tuple[int, ...]:
     """`100x150`, `40x50x60`, or one number for all sides."""
     sides = text.lower().replace("×", "x").split("x")
     if not all(side.isdigit() and int(side) > 0 for side in sides) or len(sides) not in (1, dimension):

@@ -46,7 +46,7 @@ def write_report(
         hashes = {} if source is None else {"data set (SHA-256)": sha256(source)}
         text = _page(runs, snapshots, title, summary, hashes)
     with writing(output) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="replace")
     return [run.name for run in runs]
 
 

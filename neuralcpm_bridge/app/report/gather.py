@@ -84,6 +84,11 @@ def _runs_at(place: str | Path, scratch: Path) -> Iterator[Run]:
 
 
 def read_run(folder: Path, scratch: Path) -> Run:
+    with reading(folder, "a readable run", "train it again"):
+        return _read_run(folder, scratch)
+
+
+def _read_run(folder: Path, scratch: Path) -> Run:
     run = Run(folder.resolve().name)
     checkpoint = folder / CHECKPOINT_FILE
     if checkpoint.is_file():

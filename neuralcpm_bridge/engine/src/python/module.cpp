@@ -3,6 +3,7 @@
 #include "neural_term.hpp"
 
 NB_MODULE(_engine, m) {
+  nanobind::set_leak_warnings(false);  // a thread that still holds a state when the program ends is no user's concern
   m.doc() = "Exact incremental energy differences of cellular Potts models, and their Metropolis dynamics.";
   nanobind::exception<ncpm::Error>(m, "EngineError", PyExc_ValueError);
   m.def("isa", &ncpm::selected_isa, "The instruction set the kernels run on.");
