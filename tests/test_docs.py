@@ -46,6 +46,7 @@ NOT_RUN = {
     r"^make ": "runs the tests, installs or shows the demo",
     r"^neuralcpm cc3d setup\b": "installs into CompuCell3D's Python; tests/cc3d/test_installations.py runs it",
     r"^neuralcpm (reproduce|demo)\b": "takes minutes; tests/training and tests/test_demo.py run it",
+    r"^neuralcpm view\b": "serves until it is interrupted; tests/view runs it",
 }
 HOSTS = {
     r"^neuralcpm cc3d (run|verify)\b": "NEURALCPM_CC3D_PYTHON",
