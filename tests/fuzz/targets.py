@@ -44,7 +44,7 @@ def _properties(path: Path) -> object:
 
 STATES = "{with}/states.npz"
 CC3D = "{folder}/cc3d.cc3d"
-INJECT = ("cc3d", "inject", CC3D, "--model", MODEL, "--types", "A=A", "--types", "B=B", "-o", "{out}/project")
+INJECT = ("cc3d", "inject", CC3D, MODEL, "--types", "A=A", "--types", "B=B", "-o", "{out}/project")
 
 TARGETS = (
     Target(
@@ -108,7 +108,7 @@ TARGETS = (
         mutations.of_text,
         (
             ("morpheus", "check", "{file}"),
-            ("morpheus", "inject", "{file}", "--model", MODEL, "--types", "A=A", "-o", "{out}/model.xml"),
+            ("morpheus", "inject", "{file}", MODEL, "--types", "A=A", "--types", "B=B", "-o", "{out}/model.xml"),
             _import(),
         ),
         share=4,
