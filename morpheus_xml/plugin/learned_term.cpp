@@ -347,7 +347,7 @@ void LearnedTerm::require_carriers() const {
 
 // Not before the first delta: by then Morpheus has gone to its output folder.
 void LearnedTerm::open_log() {
-  if (settings_.log.empty()) return;
+  if (settings_.log.empty() || log_.is_open()) return;
   log_.open(settings_.log);
   if (!log_) throw std::runtime_error("The log " + settings_.log + " cannot be written: name another file.");
   log_ << std::setprecision(17);

@@ -37,6 +37,7 @@ class LearnedTerm {
 
   double delta(const CPM::Update& update);
   void commit(const CPM::Update& update);
+  void rest() { loaded_ = false; }  // nobody asks: the lattice is not followed until somebody does
 
  private:
   explicit LearnedTerm(const Settings& settings);

@@ -67,6 +67,10 @@ double NeuralHamiltonian::delta(const SymbolFocus&, const CPM::Update& update) c
     const double factor = weight(SymbolFocus::global);
     if (!std::isfinite(factor))  // Morpheus would reject every copy and say nothing
       throw std::runtime_error("The weight is not a finite number: correct the attribute weight.");
+    if (factor == 0.0) {  // and not 0 times the infinite energy of a copy that the model forbids
+      learned_->rest();
+      return 0.0;
+    }
     return factor * learned_->delta(update);
   } catch (const std::exception& error) {
     throw MorpheusException(error.what(), stored_node);
