@@ -80,7 +80,7 @@ class ObjectiveSection(_Section):
 
 
 class SamplerSection(_Section):
-    kind: Literal["exact", "parallel"] = "exact"
+    kind: Literal["exact", "parallel", "gibbs", "gwg"] = "exact"
     temperature: Positive = 1.0
     flips: Annotated[int, Field(ge=1)] = 50
     threads: Annotated[int, Field(ge=1, le=1024)] = 1
@@ -141,12 +141,12 @@ class Config(_Section):
             )
         if self.sampler.kind == "exact" and any(s != int(s) for group in self.chains for s in group.sweeps):
             raise ValueError("chains.sweeps of the exact sampler are whole Monte Carlo steps")
-        if self.sampler.kind == "parallel":
+        if self.sampler.kind != "exact":
             exact_only = [key for key in ("balanced", "staged", "trades") if getattr(self.sampler, key)]
             if exact_only:
                 raise ValueError(
-                    f"sampler.{exact_only[0]} belongs to exact chains, the parallel sampler does not know it: leave it "
-                    "out, or set sampler.kind = 'exact'"
+                    f"sampler.{exact_only[0]} belongs to exact chains, the {self.sampler.kind} sampler does not know "
+                    "it: leave it out, or set sampler.kind = 'exact'"
                 )
         return self
 
@@ -245,7 +245,7 @@ push = 3.0               # of a cell graph: typical ΔH that it may add to a sin
 # bootstrap = true       # of a committee: every member weighs the data in its own way
 
 [sampler]
-kind = "exact"           # exact: serial chains on the engine; parallel: the paper's approximate sampler
+kind = "exact"           # exact: serial chains on the engine; parallel: the paper's approximate sampler; or gibbs, gwg
 temperature = 1.0
 threads = 2
 staged = false           # exact: ask the network only about copies that contact and volume energies let pass

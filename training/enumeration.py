@@ -17,13 +17,18 @@ from .hamiltonians import Hamiltonian
 class Enumeration:
     """All states of `shape` in which every cell has a pixel and the medium none, and their energies.
 
-    Copies cannot bring back a medium that is gone, so on a tiny lattice no other states recur.
+    Copies cannot bring back a medium that is gone, so on a tiny lattice no other states recur; samplers that draw any
+    id at any site can, and `medium` counts the states with it, too.
     """
 
-    def __init__(self, hamiltonian: Hamiltonian, types: list[int], shape: Sequence[int]) -> None:
+    def __init__(
+        self, hamiltonian: Hamiltonian, types: list[int], shape: Sequence[int], *, medium: bool = False
+    ) -> None:
         self.lattice, self.types = hamiltonian.lattice.with_shape(shape), np.array(types, dtype=np.int32)
         every = np.array(list(product(range(len(types)), repeat=self.lattice.sites)), dtype=np.int32)
-        alive = np.all([(every == cell).any(1) == (cell > 0) for cell in range(len(types))], axis=0)
+        alive = np.all([(every == cell).any(1) for cell in range(1, len(types))], axis=0)
+        if not medium:
+            alive &= (every > 0).all(1)
         self.states = every[alive]
         self.code = np.full(len(every), -1)
         self.code[np.flatnonzero(alive)] = np.arange(len(self.states))

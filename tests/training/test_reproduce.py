@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from training.datasets import RECIPES
-from training.reproduce import Setting, bipolar, cellsort, cellular_mnist, elongation, reproduce
+from training.reproduce import Setting, bipolar, cellsort, cellular_mnist, elongation, reproduce, samplers
 from training.reproduce.closure import Plan
 
 PLAN = Plan("local8-closure", steps=4, baseline_steps=2, pool=3, batch=2, sweeps=1, warm_steps=2, replicates=3, mcs=2)
@@ -17,7 +17,7 @@ PLAN = Plan("local8-closure", steps=4, baseline_steps=2, pool=3, batch=2, sweeps
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("elongation", "bipolar", "cellular-mnist", "cellsort-a"):
+    for name in ("elongation", "bipolar", "cellular-mnist", "cellsort-a", "cellsort-b"):
         tiny = replace(RECIPES[name], side=30, cells=4, radius=8.0, target=30.0, mcs=20, samples=6)
         monkeypatch.setitem(RECIPES, name, tiny)
     monkeypatch.setitem(bipolar.DATA, "small", RECIPES["bipolar"])
@@ -27,6 +27,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(module.PLANS, "small", plan)
         monkeypatch.setitem(module.SAMPLES, "small", 6)
     monkeypatch.setitem(cellsort.STEPS, "small", 3)
+    monkeypatch.setitem(samplers.STEPS, "small", 3)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +59,14 @@ def test_recovery_reports_norms_and_uses_kept_data_again(tmp_path: Path) -> None
     again = reproduce("cellsort-a", Setting(folder=tmp_path, tell=told.append))
     assert again["parameters"] == results["parameters"]
     assert told[0].startswith("data: 6 states from")
+
+
+def test_samplers_are_compared_on_the_same_data(tmp_path: Path) -> None:
+    results = reproduce("samplers", Setting(folder=tmp_path))
+    rows = [f"{scenario} {kind}" for scenario in ("cellsort-a", "cellsort-b") for kind in ("cpm", "gibbs", "gwg")]
+    assert list(results) == ["lattice", "seed", *rows]
+    assert results["cellsort-a gibbs"]["paper_log10_norm_t1"] == 1.07
+    for row in rows:
+        assert results[row]["log10_norm_tstar"] <= results[row]["log10_norm_t1"]
+        assert results[row]["lambda"] > 0
+    assert json.loads((tmp_path / "results.json").read_text()) == json.loads(json.dumps(results))

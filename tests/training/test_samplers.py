@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from neuralcpm_bridge.artifact import LatticeEntry
+from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots
 from training.enumeration import Enumeration, expected_total_variation, total_variation
 from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
-from training.samplers import ExactChains, ParallelSampler
+from training.samplers import ExactChains, GibbsSampler, GibbsWithGradients, ParallelSampler, Sampler
 
 CHAINS, ROUNDS, GAP = 150, 30, 10
 """Chains, samples taken of each, and Monte Carlo steps between two samples."""
@@ -33,13 +34,15 @@ def small_network(boundary: str = "periodic") -> Hamiltonian:
     return closure
 
 
-def sampled(sampler: ExactChains | ParallelSampler, hamiltonian: Hamiltonian, world: Enumeration) -> np.ndarray:
+def sampled(
+    sampler: Sampler, hamiltonian: Hamiltonian, world: Enumeration, many: int = CHAINS, gap: int = GAP
+) -> np.ndarray:
     """Counts of every state over chains and rounds, after a warm-up."""
     rng = np.random.default_rng(0)
-    chains = world.snapshots(rng.integers(len(world.states), size=CHAINS))
+    chains = world.snapshots(rng.integers(len(world.states), size=many))
     counts, advance = np.zeros(len(world.states), dtype=np.int64), sampler.on(hamiltonian)
     for number in range(-3, ROUNDS):
-        chains, _ = advance(chains, 5 * GAP if number < 0 else GAP, seed=number + 3)
+        chains, _ = advance(chains, 5 * gap if number < 0 else gap, seed=number + 3)
         if number >= 0:
             np.add.at(counts, world.index(chains.ids), 1)
     return counts
@@ -128,6 +131,73 @@ def test_parallel_sampler_approaches_the_serial_one_with_fewer_flips_at_once(geo
         known = world.index(ended.ids)
         distances[flips] = total_variation(np.bincount(known[known >= 0], minlength=len(truth)), truth)
     assert distances[1] < distances[4]
+
+
+@pytest.mark.parametrize(
+    "sampler", [GibbsSampler(0.7, flips=1), GibbsWithGradients(0.7, flips=1)], ids=["gibbs", "gwg"]
+)
+@pytest.mark.parametrize("name", ["square", "hexagonal", "cubic"])
+def test_samplers_of_any_discrete_distribution_sample_the_boltzmann_distribution(
+    sampler: GibbsSampler | GibbsWithGradients, name: str
+) -> None:
+    """The medium may come back, at any site: a larger world than that of copies."""
+    hamiltonian = analytic("free", name)
+    world = Enumeration(hamiltonian, [0, 1, 2], (1, 2, 2) if name == "cubic" else (2, 2), medium=True)
+    counts = sampled(sampler, hamiltonian, world, many=60, gap=4)
+    truth, other = world.boltzmann(sampler.temperature), world.boltzmann(3.0)
+    assert total_variation(counts, truth) < 2 * expected_total_variation(truth, 60 * ROUNDS)
+    assert total_variation(counts, other) > 1.5 * total_variation(counts, truth)
+
+
+def test_gibbs_asks_networks_too() -> None:
+    hamiltonian = small_network()
+    world = Enumeration(hamiltonian, [0, 1], (3, 3), medium=True)
+    truth = world.boltzmann()
+    counts = sampled(GibbsSampler(flips=1), hamiltonian, world, many=80, gap=3)
+    assert total_variation(counts, truth) < 2 * expected_total_variation(truth, 80 * ROUNDS)
+    without = Enumeration(Hamiltonian(hamiltonian.type_names, hamiltonian.symbolic), [0, 1], (3, 3), medium=True)
+    assert total_variation(counts, without.boltzmann()) > 1.5 * total_variation(counts, truth)
+
+
+@pytest.mark.parametrize("kind", [GibbsSampler, GibbsWithGradients])
+def test_several_draws_at_once_act_on_a_stale_state(kind: type[GibbsSampler] | type[GibbsWithGradients]) -> None:
+    hamiltonian = analytic("periodic")
+    world = Enumeration(hamiltonian, [0, 1, 2], (2, 3), medium=True)
+    truth = world.boltzmann()
+    distances = {}
+    for flips in (1, 6):
+        starts = world.snapshots(np.random.default_rng(0).integers(len(world.states), size=400))
+        ended, moves = kind(flips=flips).on(hamiltonian)(starts, 10, seed=1)
+        assert 0 < moves.acceptance < 1
+        known = world.index(ended.ids)
+        distances[flips] = total_variation(np.bincount(known[known >= 0], minlength=len(truth)), truth)
+    assert distances[1] < distances[6]
+
+
+@pytest.mark.parametrize("geometry", ["square", "hexagonal", "cubic"])
+def test_slopes_foretell_what_flips_cost_but_for_the_square_of_volumes(geometry: str) -> None:
+    """Contact energies are linear in a site's occupancy: exact; volumes λ(V − V*)² leave λ of each cell."""
+    hamiltonian = analytic("free", geometry)
+    rng = np.random.default_rng(2)
+    shape = (3, 4, 5) if geometry == "cubic" else (5, 6)
+    ids = torch.from_numpy(rng.integers(0, 4, size=(2, *shape)))
+    states = hamiltonian.states(ids, torch.tensor([[0, 1, 2, 2], [0, 2, 1, 1]]))
+    sites = torch.arange(ids[0].numel()).repeat_interleave(4).expand(2, -1)
+    new_ids = torch.arange(4).repeat(ids[0].numel()).expand(2, -1)
+    with torch.no_grad():
+        slopes = hamiltonian.slopes(states)
+        foretold = (slopes - slopes.gather(2, states.flat[..., None])).flatten(1)
+        true = hamiltonian.flip_deltas(states, sites, new_ids)
+    old_ids = states.flat.gather(1, sites)
+    left = 0.15 * ((new_ids > 0).double() + (old_ids > 0).double()) * (new_ids != old_ids)
+    torch.testing.assert_close(true - foretold, left, rtol=0, atol=1e-6)
+
+
+def test_gwg_refuses_what_has_no_slopes() -> None:
+    hamiltonian = small_network()
+    starts = Enumeration(hamiltonian, [0, 1, 2], (3, 3)).snapshots(np.arange(2))
+    with pytest.raises(UserError, match="has a network"):
+        GibbsWithGradients().on(hamiltonian)(starts, 1, seed=0)
 
 
 def test_a_seed_gives_the_same_chains_again_whatever_the_threads() -> None:

@@ -164,7 +164,27 @@ class Hamiltonian(nn.Module):
             total = total + flips.differences(lambda states: self.member_energies(states).mean(1))
         return total
 
+    def slopes(self, states: States) -> Tensor:
+        """∂H/∂x `[B, sites, C]` of occupancies x[site, id], continued from 0 and 1 to what is between; refused where
+        the energy of one of its parts is not."""
+        total = torch.zeros(*states.flat.shape, states.types.shape[1], dtype=torch.float64, device=states.ids.device)
+        for name, term in self.terms.items():
+            slopes = term.slopes(states)
+            if slopes is None:
+                raise UserError(_no_slopes(f"the term {name}"))
+            total = total + slopes
+        if self.symbolic is None or self.network is not None:
+            raise UserError(_no_slopes(f"a network ({self.architecture})"))
+        return self.symbolic.weight() * total
+
     def of_states(self, states: Sequence[CellState]) -> Energies:
         """Energies of states of one lattice size; missing ids are filled up as non-existent."""
         device, batch = next(self.parameters()).device, States.of(states, self.properties)
         return self(*(tensor.to(device) for tensor in (batch.ids, batch.types, batch.properties)))
+
+
+def _no_slopes(part: str) -> str:
+    return (
+        f"The sampler gwg follows the slopes of contact, volume and external energies, but the model has {part}: set "
+        "sampler.kind = 'exact', 'parallel' or 'gibbs'."
+    )

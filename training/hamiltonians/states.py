@@ -93,6 +93,11 @@ class States:
         found = self.flat.gather(1, near.clamp(min=0).flatten(1)).view_as(near)
         return torch.where(near >= 0, found, -1)
 
+    def around_all(self, order: int) -> Tensor:
+        """Ids of the neighbours of every site, `[B, sites, neighbours]`; −1 where there is none."""
+        near = neighbour_table(self.lattice, order).to(self.ids.device)
+        return torch.where(near >= 0, self.flat[:, near.clamp(min=0)], -1)
+
     def boundary(self, order: int) -> Tensor:
         """Sites with a neighbour of another cell, `[B, sites]` bool."""
         found = torch.zeros_like(self.flat, dtype=torch.bool)

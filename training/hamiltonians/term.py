@@ -87,6 +87,10 @@ class Term(nn.Module, ABC):
         """Parameters by the names people give them, energies times w_S."""
         return {}
 
+    def slopes(self, states: States) -> Tensor | None:
+        """∂H/∂x `[B, sites, C]`, or what broadcasts to it, of occupancies x[site, id] from 0 to 1, if it has them."""
+        return None
+
     def features(self, flips: Flips) -> Tensor | None:
         """`[B, n, k]`: what a unit of each fitted energy adds to ΔH of flips; None: a warm start leaves it alone."""
         return None

@@ -77,6 +77,16 @@ class Contact(Term, name="contact"):
         both = table[..., rows, cols] + table[..., cols, rows] * unlike_types
         return both * states.pair_weight(self.order)
 
+    def slopes(self, states: States) -> Tensor:
+        """What a site pays to all of its neighbours if it were a cell's, less to those of the same cell."""
+        around = states.around_all(states.order(self.order))
+        near = torch.where(around >= 0, states.types.gather(1, around.clamp(min=0).flatten(1)).view_as(around), 0)
+        J, own = self.J, states.types.clamp(min=0)
+        paid = torch.where((around >= 0)[..., None], J[near], torch.zeros((), dtype=J.dtype)).sum(2)  # [B, sites, T]
+        paid = paid.gather(2, own[:, None].expand(-1, paid.shape[1], -1))
+        alike = torch.where(around >= 0, J.diagonal()[near], torch.zeros((), dtype=J.dtype))
+        return paid.scatter_add(2, around.clamp(min=0), -alike) * states.pair_weight(self.order)
+
     def start_at(self, energies: Tensor) -> None:
         with torch.no_grad():
             self.energies.copy_(energies)
@@ -124,6 +134,12 @@ class Volume(Constraint, name="volume"):
 
     def measured_after(self, side: Side) -> Tensor:
         return side.of(side.flips.states.volumes).double() + side.sign
+
+    def slopes(self, states: States) -> Tensor:
+        types = states.types.clamp(min=0)
+        strength, target = (of_types(values.double(), types) for values in (self.strength(), self.target))
+        slope = 2 * strength * (states.volumes.double() - target)
+        return torch.where(states.types >= 1, slope, torch.zeros_like(slope))[:, None]
 
     @classmethod
     def quantity_onnx(cls, graph: EnergyGraph, order: int) -> str:
@@ -306,6 +322,10 @@ class ExternalPotential(Term, name="external"):
         field, coupling = self.field.double().flatten(1).T[flips.sites], self.coupling.double()
         gaining, losing = flips.sides
         return (field * (coupling[gaining.types] - coupling[losing.types])).sum(2)
+
+    def slopes(self, states: States) -> Tensor:
+        coupling = self.coupling.double()[states.types.clamp(min=0)]
+        return torch.einsum("bck,ks->bsc", coupling, self.field.double().flatten(1))
 
     @classmethod
     def onnx(cls, graph: EnergyGraph, order: int) -> str:

@@ -16,6 +16,7 @@ EXPERIMENTS = {
     "elongation": "elongation",
     "cellular-mnist": "cellular_mnist",
     "bipolar": "bipolar",
+    "samplers": "samplers",
 }
 
 
@@ -23,10 +24,10 @@ def reproduce(name: str, setting: Setting) -> dict[str, Any]:
     """Run one experiment; its results as one JSON-ready dictionary."""
     if name not in EXPERIMENTS:
         raise UserError(f"There is no experiment {name!r}: choose one of {', '.join(EXPERIMENTS)}.")
-    if setting.lattice != "square" and EXPERIMENTS[name] not in ("cellsort", "elongation"):
+    if setting.lattice != "square" and EXPERIMENTS[name] not in ("cellsort", "elongation", "samplers"):
         raise UserError(
             f"The experiment {name} trains a network of convolutions, which exists on square lattices only: leave the "
-            "lattice out, or choose cellsort-a, cellsort-b or elongation."
+            "lattice out, or choose cellsort-a, cellsort-b, samplers or elongation."
         )
     run: Callable[[str, Setting], dict[str, Any]] = import_module(f".{EXPERIMENTS[name]}", __package__).run
     return run(name, setting)

@@ -168,16 +168,16 @@ def evaluate(
 def reproduce(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", help="cellsort-a, cellsort-b, elongation, cellular-mnist, bipolar."),
+        typer.Argument(metavar="NAME", help="cellsort-a, cellsort-b, elongation, cellular-mnist, bipolar, samplers."),
     ],
     scale: Annotated[
         Scale, typer.Option(help="small: two cores; paper: the full setting, for a GPU machine.")
     ] = Scale.small,
     seed: Seed = 0,
     threads: Threads = None,
-    lattice: Annotated[Geometry, typer.Option(help="The lattice; others than square: cellsort, elongation.")] = (
-        Geometry.square
-    ),
+    lattice: Annotated[
+        Geometry, typer.Option(help="The lattice; others than square: cellsort, samplers, elongation.")
+    ] = (Geometry.square),
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="DIR", help="Keep data, runs, pictures here.")
     ] = None,
