@@ -6,7 +6,7 @@ from typing import cast
 
 import torch
 from pydantic import BaseModel, ConfigDict
-from torch import nn
+from torch import Tensor, nn
 
 from neuralcpm_bridge.artifact import LatticeEntry
 from neuralcpm_bridge.errors import UserError
@@ -104,22 +104,27 @@ def build_hamiltonian(section: ModelSection, described: Description) -> Hamilton
 
 def learn_statistics(network: CellGraph, snapshots: Snapshots) -> None:
     """Standardise a cell graph's inputs over a data set, and refuse one whose cells have no shape."""
-    graphs, lattice = [], snapshots.lattice
-    # A free axis is no ring: nothing on it spans its whole size.
-    rings = torch.tensor(
-        [size if wraps else 2 * size for size, wraps in zip(lattice.shape, lattice.periodic, strict=True)]
-    )
+    graphs = []
     for number, state in enumerate(snapshots):
         states = States.of([state], network.spec.properties)
-        wide = (2 * spans(states) >= rings).any(2)[0].nonzero()
+        wide = without_shape(states)[0].nonzero()
         if len(wide):
             raise UserError(
                 f"Cell {int(wide[0])} of state {number} spans half or more of the periodic lattice of "
-                f"{size_text(lattice.shape)} sites, where its shape is not defined: use a larger lattice or a free "
-                "boundary, or leave the state out."
+                f"{size_text(snapshots.lattice.shape)} sites, where its shape is not defined: use a larger lattice or "
+                "a free boundary, or leave the state out."
             )
         graphs.append(network.describe(states))
     network.learn_statistics(graphs)
+
+
+def without_shape(states: States) -> Tensor:
+    """Which ids span half or more of a periodic axis, `[B, C]` bool; on a free axis nothing does."""
+    lattice = states.lattice
+    rings = torch.tensor(
+        [size if wraps else 2 * size for size, wraps in zip(lattice.shape, lattice.periodic, strict=True)]
+    )
+    return (2 * spans(states) >= rings).any(2)
 
 
 def scale_head(hamiltonian: Hamiltonian, gain: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable
@@ -143,8 +144,16 @@ class Trainer:
 
     def averaged_model(self) -> Hamiltonian:
         """The Hamiltonian with averaged weights (the current ones where averaging is 0)."""
-        weights = self.averaged if self.config.optimizer.averaging > 0 else self.hamiltonian.state_dict()
-        return model_with(self.config, self.described, weights)
+        model = copy.deepcopy(self.hamiltonian)
+        if self.config.optimizer.averaging > 0:
+            model.load_state_dict(self.averaged)
+        return model
+
+    def last_good(self) -> Hamiltonian:
+        """The averaged weights that a run that left the rails would go back to."""
+        model = copy.deepcopy(self.hamiltonian)
+        model.load_state_dict(self.good.averaged)
+        return model
 
     # -- training ----------------------------------------------------------------------------------------------
 
@@ -405,13 +414,6 @@ def without_network(hamiltonian: Hamiltonian) -> Hamiltonian:
     return Hamiltonian(names, symbolic, lattice=hamiltonian.lattice, cells=hamiltonian.cells)
 
 
-def model_with(config: Config, described: Description, weights: dict[str, Tensor]) -> Hamiltonian:
-    """The run's Hamiltonian with these weights."""
-    hamiltonian = build_hamiltonian(config.model, described)
-    hamiltonian.load_state_dict(weights)
-    return hamiltonian
-
-
 def load_run(folder: str | Path) -> tuple[Hamiltonian, Config, dict[str, Any]]:
     """Model (averaged), configuration and header of a run's last checkpoint."""
     file = Path(folder) / checkpoints.MODEL_FILE
@@ -419,5 +421,6 @@ def load_run(folder: str | Path) -> tuple[Hamiltonian, Config, dict[str, Any]]:
     with reading(file, "a checkpoint of this program", "start the run anew"):
         config = Config.model_validate(saved.header["config"])
         described = Description.model_validate(saved.header["data"])
-        part = "averaged" if config.optimizer.averaging > 0 else "model"
-        return model_with(config, described, saved.part(part)), config, saved.header
+        hamiltonian = build_hamiltonian(config.model, described)
+        hamiltonian.load_state_dict(saved.part("averaged" if config.optimizer.averaging > 0 else "model"))
+    return hamiltonian, config, saved.header

@@ -39,10 +39,6 @@ CELL_TYPES_TO_COMPARE = 2
 """Types whose shapes are subtracted: with more of them there is no one difference to state."""
 
 
-NOT_OF_ONE_CELL_TYPE = ("volume",)
-"""Measures by type that say the same as the one over all cells where there is one type."""
-
-
 class Measured(NamedTuple):
     """A mean over states and its standard error (0 for a single state)."""
 
@@ -113,8 +109,8 @@ def _rows(found: dict[str, Any], names: Sequence[str]) -> dict[str, float | None
                 if other:  # the medium does not touch itself
                     rows[title.format(names[other], names[own])] = value[own][other]
             continue
-        if key in NOT_OF_ONE_CELL_TYPE and len(names) == 2:
-            continue
+        if key == "volume" and np.count_nonzero([entry is not None for entry in value]) == 1:
+            continue  # of one type it is the mean volume
         # measures along an axis know types 1 and 2 only, the others start with the medium
         first = 1 if key == "variance_fractions" else 0
         for cell_type, entry in enumerate(value, start=first):

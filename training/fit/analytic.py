@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import boundary_text
 from neuralcpm_bridge.snapshots import Snapshots
 
 from ..build import Description, build_hamiltonian
@@ -66,6 +68,34 @@ def analytic_start(data: Snapshots, section: ModelSection, seed: int, threads: i
             "that cells move"
         )
     return Start(hamiltonian, section, tuple(said), acceptance)
+
+
+def given(like: Hamiltonian, data: Snapshots, seed: int, threads: int) -> Start:
+    """H_S as somebody wrote it; said where data do not stay as they are under it."""
+    acceptance, after = leave_data(like, data, seed, threads)
+    said = []
+    if volumes_drift(after, data):
+        said.append("under the given energies the data's volumes do not last: the closure has to correct that too")
+    orders = like.orders
+    section = ModelSection(preset="cellsort", order=orders.get("contact"))
+    return Start(like, section, tuple(said), acceptance)
+
+
+def check_like(like: Hamiltonian, data: Snapshots) -> None:
+    """Refuse energies of another lattice or of other types than the data's."""
+    lattice = data.lattice
+    if (like.lattice.geometry, tuple(like.lattice.boundary)) != (lattice.geometry.name, lattice.boundary):
+        raise UserError(
+            f"The data lie on a {lattice.geometry.name} lattice with the boundary {boundary_text(lattice.boundary)}, "
+            f"but the given model on a {like.lattice.geometry} one with {boundary_text(tuple(like.lattice.boundary))}: "
+            "import the data on the model's lattice."
+        )
+    count = int(data.types.max()) + 1
+    if count > len(like.type_names):
+        raise UserError(
+            f"The data have {count - 1} types of cells, but the given model {len(like.type_names) - 1}: give the model "
+            "all types of the data."
+        )
 
 
 def fresh(data: Snapshots, section: ModelSection) -> Hamiltonian:

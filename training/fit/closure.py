@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from ..build import Description, build_hamiltonian, learn_statistics
 from ..config import ChainSection, Config, ModelSection, make_config
 from ..hamiltonians import CellGraph, Hamiltonian
 from ..samplers import ExactChains
-from ..trainer import Report, Trainer
+from ..trainer import Trainer
 
 POOL = 24
 SWEEPS = 8
@@ -92,25 +91,16 @@ def closure_model(config: Config, data: Snapshots, analytic: Hamiltonian) -> Ham
     torch.manual_seed(config.run.seed)
     hamiltonian = build_hamiltonian(config.model, Description.of(data, config.model))
     assert isinstance(hamiltonian.network, CellGraph)
-    assert hamiltonian.symbolic is not None
-    assert analytic.symbolic is not None
     learn_statistics(hamiltonian.network, data)
-    hamiltonian.symbolic.load_state_dict(analytic.symbolic.state_dict())
+    hamiltonian.symbolic = copy.deepcopy(analytic.symbolic)
+    assert hamiltonian.symbolic is not None
+    hamiltonian.symbolic.requires_grad_(False)
     return hamiltonian
 
 
-def train_closure(
-    config: Config,
-    data: Snapshots,
-    analytic: Hamiltonian,
-    folder: Path | None,
-    deadline: float,
-    show: Callable[[Report], None] | None = None,
-) -> tuple[Hamiltonian, Trainer]:
-    """Train until its steps are made or the time is over; a folder with a checkpoint is continued."""
-    model = closure_model(config, data.reading(config.model.properties), analytic)
-    trainer = Trainer(config, data, folder, model)
-    return trainer.run(show, deadline=deadline), trainer
+def closure_trainer(config: Config, data: Snapshots, analytic: Hamiltonian, folder: Path | None = None) -> Trainer:
+    """What trains a fresh closure; a folder with a checkpoint is continued."""
+    return Trainer(config, data, folder, closure_model(config, data.reading(config.model.properties), analytic))
 
 
 def chain_speed(config: Config, data: Snapshots, analytic: Hamiltonian, seed: int) -> float:
@@ -129,9 +119,7 @@ def chain_speed(config: Config, data: Snapshots, analytic: Hamiltonian, seed: in
 def without_network(closure: Hamiltonian, analytic: Hamiltonian) -> Hamiltonian:
     """The closure's architecture around other analytic energies, its network silent: where nothing is to be added."""
     silent = copy.deepcopy(closure)
-    assert silent.symbolic is not None
-    assert analytic.symbolic is not None
     assert silent.network_weight is not None
-    silent.symbolic.load_state_dict(analytic.symbolic.state_dict())
+    silent.symbolic = copy.deepcopy(analytic.symbolic)
     silent.network_weight.set(torch.zeros((), dtype=torch.float64))
     return silent

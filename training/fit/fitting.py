@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.lattice import size_text
 from neuralcpm_bridge.metrics.comparing import Measured
 from neuralcpm_bridge.sampling import GROWTH_MCS, sample_from_mixed
 from neuralcpm_bridge.snapshots import Snapshots
+from neuralcpm_bridge.timelapse import has_movies, mcs_per_frame
 
 from ..config import Config, ModelSection
 from ..export import export
@@ -26,7 +28,7 @@ from ..logs import named_parameters
 from ..ranks import Ranks
 from ..samplers import model_of
 from ..trainer import Report, TrainingDiverged
-from .analytic import analytic_start, train_baseline
+from .analytic import Start, analytic_start, check_like, given, train_baseline
 from .closure import (
     FEWEST_STEPS,
     MOST_STEPS,
@@ -35,11 +37,10 @@ from .closure import (
     Lengths,
     chain_speed,
     closure_config,
-    closure_model,
-    train_closure,
+    closure_trainer,
     without_network,
 )
-from .judging import Judged, judge, rows_of, score, verdict
+from .judging import Judged, judge, rows_of, score, surprising, verdict
 from .plan import Plan
 from .preparing import Prepared, prepare
 from .relaxation import relaxation
@@ -64,10 +65,13 @@ Show = Callable[[str, float, float], None]
 
 @dataclass(frozen=True)
 class Wanted:
+    """`like`: analytic energies, in units of the temperature, that stay as they are: the closure is what they miss."""
+
     minutes: float = 10.0
     members: int = 4
     seed: int = 0
     threads: int = 1
+    like: Hamiltonian | None = None
 
 
 @dataclass(frozen=True)
@@ -132,9 +136,11 @@ def fit(data: Snapshots, folder: Path, wanted: Wanted, narrator: Narrator | None
 
 class Fitting:
     def __init__(self, data: Snapshots, folder: Path, wanted: Wanted, narrator: Narrator) -> None:
-        self.folder, self.wanted, self.narrator = folder, wanted, narrator
+        self.data, self.folder, self.wanted, self.narrator = data, folder, wanted, narrator
         self.clock, self.ranks = Clock(wanted.minutes), Ranks.joined()
-        self.prepared: Prepared = prepare(data, wanted.seed)
+        self.prepared: Prepared = prepare(data, wanted.seed, may_coarsen=wanted.like is None)
+        if wanted.like is not None:
+            check_like(wanted.like, data)
         self.train = self.prepared.train
         self.wanted_rows: dict[str, Measured] = rows_of(self.prepared.judge, self.train)
         self.train_rows: dict[str, Measured] = rows_of(self.train, self.train)
@@ -155,7 +161,7 @@ class Fitting:
             if not adds:
                 closure = without_network(attempt.model, plan.baseline)
                 samples, judged = baseline_samples, baseline
-        found = self._found(plan, judged, baseline, adds, more, attempt)
+        found = self._found(plan, judged, baseline, adds, more, attempt) | self._time(closure)
         result = Fit(closure, plan.baseline, samples, baseline_samples, found)
         if self.ranks.first:
             self._write(result)
@@ -183,13 +189,13 @@ class Fitting:
         if self.ranks.first:
             plan.write(self.folder, self._identity())
         self.ranks.wait()
-        return plan
+        # As a continued run will read it: the same numbers in tensors of the same shapes.
+        return Plan.read(self.folder, self._identity(), self.train) or plan
 
     def _make_plan(self) -> Plan:
         seed, threads, data = self.wanted.seed, self.wanted.threads, self.train
         torch.manual_seed(seed)
-        section = ModelSection(preset="cellsort", by_type=True)
-        start = analytic_start(data, section, seed, threads)
+        start = self._analytic_start()
         section = start.section.model_copy(update={"properties": data.property_names})
         for line in start.said:
             self.narrator.tell(f"Note: {line}.")
@@ -198,18 +204,26 @@ class Fitting:
         self.narrator.tell(
             f"Contacts to neighbours of order {section.order}, {100 * start.acceptance:.0f} % of copies accepted; "
             f"cells settle in {'about' if relaxed.settled else 'more than'} {relaxed.mcs} MCS. "
-            f"In {self.wanted.minutes:g} minutes: up to {lengths.steps} training steps, {REPLICATES} samples of {lengths.sample_mcs} MCS each."
+            f"In {self.wanted.minutes:g} minutes: up to {lengths.steps} training steps, {REPLICATES} samples of "
+            f"{lengths.sample_mcs} MCS each."
         )
         if lengths.settle < relaxed.mcs:
             self.narrator.tell(
                 f"Note: there is time for chains of {lengths.sample_mcs} MCS only; what forms more slowly is learned "
                 "as far as it forms by then."
             )
-        baseline = copy.deepcopy(start.hamiltonian)
-        residual = train_baseline(
-            baseline, data, [lengths.from_scattered], BASELINE_CHAINS, seed, threads, BASELINE_ROUNDS
-        )
+        baseline, residual = copy.deepcopy(start.hamiltonian), None
+        if self.wanted.like is None:
+            residual = train_baseline(
+                baseline, data, [lengths.from_scattered], BASELINE_CHAINS, seed, threads, BASELINE_ROUNDS
+            )
         return Plan(section, start.hamiltonian, baseline, lengths, start.said, relaxed.mcs, relaxed.settled, residual)
+
+    def _analytic_start(self) -> Start:
+        if self.wanted.like is not None:
+            return given(self.wanted.like, self.train, self.wanted.seed, self.wanted.threads)
+        section = ModelSection(preset="cellsort", by_type=True)
+        return analytic_start(self.train, section, self.wanted.seed, self.wanted.threads)
 
     def _lengths(self, section: ModelSection, analytic: Hamiltonian, relaxed: int) -> Lengths:
         """As long as cells take to settle, or as there is time for."""
@@ -266,24 +280,16 @@ class Fitting:
         def show(report: Report) -> None:
             self.narrator.show(f"training, {rounds} round{'s' * (rounds > 1)}", report.step, report.steps)
 
+        trainer = closure_trainer(config, self.train, plan.analytic, folder)
         try:
-            model, trainer = train_closure(config, self.train, plan.analytic, folder, self.clock.until(share), show)
-            events, steps = trainer.events, trainer.step
+            model, events = trainer.run(show, deadline=self.clock.until(share)), trainer.events
         except TrainingDiverged as error:
-            model, events, steps = self._last_good(folder, config, plan), [str(error)], 0
+            model, events = trainer.last_good(), [*trainer.events, str(error)]
         for event in events:
             self.narrator.tell(f"Note: {event}.")
         samples = self._sample(model, plan.lengths, 2 + rounds)
         nothing = Judged({}, {})
-        return self._judged(Attempt(rounds, model, samples, nothing, nothing, events, steps))
-
-    def _last_good(self, folder: Path, config: Config, plan: Plan) -> Hamiltonian:
-        from ..checkpoint import MODEL_FILE
-        from ..trainer import load_run
-
-        if (folder / MODEL_FILE).exists():
-            return load_run(folder)[0]
-        return closure_model(config, self.train, plan.analytic)
+        return self._judged(Attempt(rounds, model, samples, nothing, nothing, events, trainer.step))
 
     def _sample(self, model: Hamiltonian, lengths: Lengths, stream: int) -> Snapshots:
         """Fresh samples from scattered starts of the cells to judge by, by copies alone."""
@@ -301,10 +307,11 @@ class Fitting:
         """Whether the data show anything that contact and volume energies do not: in a measure, or in what the network
         says of states it has never seen."""
         beside_trained = judge(baseline_samples, self.train_rows, self.train)
-        if max((abs(d) for each in (baseline, beside_trained) for d in each.distances.values()), default=0) > SOMETHING:
-            return True
+        for judged, states in ((baseline, self.prepared.judge), (beside_trained, self.train)):
+            if max(map(abs, judged.distances.values()), default=0.0) > surprising(SOMETHING, len(states)):
+                return True
         seen, other = (self._network_energies(attempt.model, s) for s in (self.prepared.judge, baseline_samples))
-        return score(other, seen) > SOMETHING
+        return score(other, seen) > surprising(SOMETHING, len(seen))
 
     @staticmethod
     def _network_energies(model: Hamiltonian, states: Snapshots) -> np.ndarray:
@@ -319,7 +326,7 @@ class Fitting:
         half = self.train.chosen(np.arange(0, len(self.train), 2))
         config = self._config(plan.section, attempt.rounds, 1, plan.lengths)
         try:
-            model, _ = train_closure(config, half, plan.analytic, None, self.clock.until(0.6))
+            model = closure_trainer(config, half, plan.analytic).run(deadline=self.clock.until(0.6))
         except TrainingDiverged:
             return "yes"
         judged = judge(self._sample(model, plan.lengths, 11), self.train_rows, self.train)
@@ -368,8 +375,22 @@ class Fitting:
             },
         }
 
+    def _time(self, closure: Hamiltonian) -> dict[str, Any]:
+        """How many Monte Carlo steps a frame of a time-lapse is."""
+        if not has_movies(self.data):
+            return {}
+        try:
+            found = mcs_per_frame(model_of(closure), self.data, seed=self.wanted.seed, threads=self.wanted.threads)
+        except UserError as error:
+            self.narrator.tell(f"Note: {error}")
+            return {"mcs_per_frame": None, "time_notes": [str(error)]}
+        self.narrator.tell(found.sentence)
+        return found.as_json()
+
     def _write(self, result: Fit) -> None:
-        told = {"fit": result.found["verdict"], "seed": self.wanted.seed, "states": len(self.train)}
+        found = result.found
+        told = {"fit": found["verdict"], "seed": self.wanted.seed, "states": len(self.train)}
+        told |= {key: found[key] for key in ("mcs_per_frame", "frame_interval", "time_unit") if found.get(key)}
         states = [self.prepared.judge[0]]
         for name, model in (("model", result.closure), ("baseline", result.baseline)):
             export(model, self.folder / f"{name}.onnx", name=self.folder.name, training=told, examples=states)
@@ -384,6 +405,7 @@ class Fitting:
         return {
             "seed": self.wanted.seed,
             "members": self.wanted.members,
+            "like": None if self.wanted.like is None else named_parameters(self.wanted.like),
             "states": [len(train), *train.lattice.shape],
             "sites of cells": int((train.ids > 0).sum()),
         }

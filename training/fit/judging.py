@@ -92,3 +92,10 @@ def score(values: NDArray[np.float64], others: NDArray[np.float64]) -> float:
     """Difference of two means in standard errors of both."""
     error = np.sqrt(values.var(ddof=1) / len(values) + others.var(ddof=1) / len(others)) if len(values) > 1 else 0.0
     return float((values.mean() - others.mean()) / max(float(error), 1e-12))
+
+
+def surprising(deviations: float, states: int) -> float:
+    """The standard errors that are as improbable for a mean over few states as so many deviations of a normal one
+    (Student's quantile by Cornish and Fisher's expansion)."""
+    free, z = max(states - 1, 1), deviations
+    return z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.snapshots import Snapshots
 
-from ..build import Description, build_hamiltonian
+from ..build import Description
 from ..config import ModelSection
 from ..export.artifact import from_weights, weights_of
 from ..hamiltonians import Hamiltonian
@@ -26,7 +25,7 @@ FILE = "plan.json"
 @dataclass(frozen=True)
 class Plan:
     """`analytic`: H_S of the closure, `baseline`: the analytic model on its own; `residual`: by how many standard
-    errors the baseline's moments differ from the data's at most."""
+    errors the baseline's moments differ from the data's at most (None: it was not trained)."""
 
     section: ModelSection
     analytic: Hamiltonian
@@ -35,7 +34,7 @@ class Plan:
     said: tuple[str, ...]
     relaxation: int
     settled: bool
-    residual: float
+    residual: float | None
 
     def write(self, folder: Path, identity: dict[str, Any]) -> None:
         tree = {
@@ -67,8 +66,8 @@ class Plan:
             section = ModelSection.model_validate(tree["model"])
             return cls(
                 section,
-                _model(section, data, tree["analytic"]),
-                _model(section, data, tree["baseline"]),
+                _model(data, section, tree["analytic"]),
+                _model(data, section, tree["baseline"]),
                 Lengths(**tree["lengths"]),
                 tuple(tree["said"]),
                 tree["relaxation"],
@@ -80,21 +79,10 @@ class Plan:
 
 
 def _numbers(model: Hamiltonian) -> dict[str, Any]:
-    return {key: value.tolist() for key, value in weights_of(model).items()}
+    return {"weights": {key: value.tolist() for key, value in weights_of(model).items()}, "orders": model.orders}
 
 
-def _model(section: ModelSection, data: Snapshots, weights: dict[str, Any]) -> Hamiltonian:
-    """The analytic model with these weights, in the shapes that a closure's analytic part has."""
+def _model(data: Snapshots, section: ModelSection, tree: dict[str, Any]) -> Hamiltonian:
     described = Description.of(data, section)
-    arrays = {key: np.array(value) for key, value in weights.items()}
-    orders = {} if section.order is None else {"contact": section.order, "surface": section.order}
-    read = from_weights(described.types, described.lattice, described.cells, arrays, orders, None)
-    model = build_hamiltonian(section.model_copy(update={"properties": ()}), described)
-    assert model.symbolic is not None
-    assert read.symbolic is not None
-    model.symbolic.weight.set(read.symbolic.weight().detach())
-    with torch.no_grad():
-        for name, term in model.terms.items():
-            for own, kept in zip(term.parameters(), read.terms[name].parameters(), strict=True):
-                own.copy_(kept.expand_as(own))
-    return model
+    arrays = {key: np.array(value) for key, value in tree["weights"].items()}
+    return from_weights(described.types, described.lattice, described.cells, arrays, tree["orders"], None)

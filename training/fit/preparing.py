@@ -15,6 +15,9 @@ from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import NO_CELL
 from neuralcpm_bridge.survey import BEST_DIAMETER, DIAMETERS, Survey, survey
 
+from ..build import without_shape
+from ..hamiltonians import States
+
 HELD_OUT = 0.2
 FEWEST_HELD_OUT, MOST_HELD_OUT = 2, 64
 ENOUGH_TO_HOLD_OUT = 6
@@ -23,6 +26,9 @@ ENOUGH_CELLS = 50
 """Cells, in all states to train on, below which a network would learn single cells by heart."""
 MOST_PIECES = 3.0
 """Pieces per cell, on the mean, from which labels are no cells."""
+
+MOST_LOST = 0.5
+"""Share of states that must have shapes for a fit to go on without the others."""
 
 
 class Prepared(NamedTuple):
@@ -48,6 +54,12 @@ def prepare(data: Snapshots, seed: int, may_coarsen: bool = True) -> Prepared:
         said.append(
             f"Every {coarser}th site along each axis was kept ({size_text(data.lattice.shape)} sites, cells "
             f"{found.diameter:.0f} sites across): the model is one of this lattice."
+        )
+    data, lost = with_shapes(data)
+    if lost:
+        said.append(
+            f"{lost} of {lost + len(data)} states have a cell that spans half of the periodic lattice, where its shape "
+            "is not defined: they were left out."
         )
     train, judge = parted(data, seed)
     if len(data) < ENOUGH_TO_HOLD_OUT:
@@ -77,6 +89,18 @@ def refuse_what_is_no_tissue(data: Snapshots, found: Survey) -> None:
             f"Cells consist of {pieces.mean():.0f} pieces each on the mean, so the labels are no cells: check the "
             "segmentation."
         )
+
+
+def with_shapes(data: Snapshots) -> tuple[Snapshots, int]:
+    """The states all of whose cells have a shape, and how many others there were."""
+    good = [number for number, state in enumerate(data) if not bool(without_shape(States.of([state])).any())]
+    if len(good) < MOST_LOST * len(data):
+        raise UserError(
+            f"{len(data) - len(good)} of {len(data)} states have a cell that spans half or more of the periodic "
+            f"lattice of {size_text(data.lattice.shape)} sites, where its shape is not defined: import them with a "
+            "larger lattice or a free boundary."
+        )
+    return data.chosen(good), len(data) - len(good)
 
 
 def parted(data: Snapshots, seed: int) -> tuple[Snapshots, Snapshots]:

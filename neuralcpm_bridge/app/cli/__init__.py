@@ -13,7 +13,23 @@ import typer
 
 from neuralcpm_bridge.errors import UserError
 
-from . import bench, cc3d, data, demo, distill, doctor, explain, model, models, morpheus, report, simulate, train, view
+from . import (
+    bench,
+    cc3d,
+    data,
+    demo,
+    distill,
+    doctor,
+    explain,
+    fit,
+    model,
+    models,
+    morpheus,
+    report,
+    simulate,
+    train,
+    view,
+)
 from .group import VerbGroup
 
 # what every typer raises for wrong use, wherever it keeps the class (its own click or the package)
@@ -35,6 +51,7 @@ app.command()(model.energy)
 app.command()(model.verify)
 app.command("import-reference")(model.import_reference)
 app.command()(models.models)
+app.command()(fit.fit)
 app.command()(train.train)
 app.command()(train.export)
 app.command()(train.evaluate)

@@ -1,0 +1,101 @@
+"""The verb `fit`: from a data set, or a folder of label images, to a judged model."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from neuralcpm_bridge.errors import UserError, needs_torch
+
+from .machine import usable_cores
+from .options import Json
+from .progress import progress
+
+if TYPE_CHECKING:
+    from neuralcpm_bridge.snapshots import Snapshots
+
+
+TYPES_FILE = "types.csv"
+"""In a folder of label images: the types of their cells, as `data import --types` reads them."""
+
+
+def fit(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="Data set (.npz), or a folder of label images.", show_default=False)
+    ],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="RUN", help="Folder of the run; continued if it exists."),
+    ],
+    minutes: Annotated[float, typer.Option(min=0.5, help="Time it may take.")] = 10.0,
+    members: Annotated[int, typer.Option(min=1, max=16, help="Networks in the committee.")] = 4,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Everything from snapshots to a judged model: contact and volume energies, a learned closure of them, samples of
+    both from scattered starts, and a verdict. No setting to tune."""
+    with needs_torch("fit"):
+        from training.fit import Wanted
+        from training.fit import fit as run
+        from training.fit.fitting import Narrator
+        from training.ranks import Ranks
+    from neuralcpm_bridge.app.fitted import write_fit_report
+
+    snapshots = _read(data)
+    if output.is_file():
+        raise UserError(f"{output} is a file, but fit writes a folder: choose another name with -o.")
+    ranks = Ranks.joined()
+    wanted = Wanted(minutes, members, seed, max(1, usable_cores() // ranks.count))
+    if not ranks.first:
+        run(snapshots, output, wanted)
+        ranks.leave()
+        return
+    with progress("reading the data", unit="") as bar:
+
+        def show(what: str, done: float, total: float) -> None:
+            bar(done, total, what)
+
+        found = run(snapshots, output, wanted, Narrator(bar.say, show))
+        bar(0, 1, "writing the report")
+        write_fit_report(output)
+    ranks.leave()
+    if as_json:
+        print(json.dumps(found.found))
+        return
+    print(found.found["verdict"])
+    print(f"\nThe report: {output / 'report.html'}\nNext:")
+    for command in next_commands(output):
+        print(f"  {command}")
+
+
+def next_commands(output: Path) -> list[str]:
+    """What to run with the model in both hosts, as a shell takes it."""
+    model, samples = (shlex.quote(str(output / name)) for name in ("model.onnx", "samples.npz"))
+    name = "Fitted"
+    return [
+        f"neuralcpm explain {model} -o {shlex.quote(str(output / 'explained'))}",
+        f"neuralcpm cc3d new {model} --state {samples} -o {name}",
+        f"neuralcpm morpheus new {model} --state {samples} -o fitted.xml",
+    ]
+
+
+def _read(data: Path) -> Snapshots:
+    from neuralcpm_bridge.snapshots import load_snapshots
+
+    if not data.is_dir():
+        return load_snapshots(data)
+    from neuralcpm_bridge.importers import ImportOptions, import_files
+
+    table = data / TYPES_FILE
+    found = import_files([data], ImportOptions(type_table=table if table.is_file() else None))
+    if found.snapshots is None or found.problems:
+        first = found.problems[0] if found.problems else "no label image was found"
+        raise UserError(
+            f"{data} cannot be taken as it is ({first}): make a data set of it with neuralcpm data import, and fit "
+            "that."
+        )
+    return found.snapshots
