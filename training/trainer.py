@@ -59,6 +59,26 @@ class Report:
     values: dict[str, float]
 
 
+class Pace:
+    """Seconds per step over the last steps; the first round, in which all chains settle, says nothing."""
+
+    REMEMBERED = 40
+
+    def __init__(self) -> None:
+        self.times: list[tuple[int, float]] = []
+
+    def at(self, step: int) -> float | None:
+        """Where a round begins; None as long as nothing is known."""
+        if self.times and len(self.times) == self.REMEMBERED:
+            self.times.pop(0)
+        self.times.append((step, time.monotonic()))
+        known = self.times[1:]
+        if len(known) < 2:
+            return None
+        (first, began), (last, now) = known[0], known[-1]
+        return (now - began) / (last - first)
+
+
 class Trainer:
     """One training run. `folder` (optional) receives checkpoints and logs, and an interrupted run continues from it."""
 
@@ -177,21 +197,21 @@ class Trainer:
 
     def _train(self, show: Callable[[Report], None] | None, until: int | None, deadline: float | None) -> Hamiltonian:
         refresh, every = self.config.optimizer.refresh, self.config.run.checkpoint_every
-        began, first = time.monotonic(), self.step
+        pace = Pace()
         while self.step < min(until or self.steps, self.steps):
             started = time.perf_counter()
             if self.step % refresh == 0:
                 # Checkpoints are taken where a round begins: nothing of a round has to be kept.
                 if self.step and self.step // every != (self.step - refresh) // every:
                     self.save()
-                if deadline is not None and self.step > first:
-                    self._keep_to(deadline, (time.monotonic() - began) / (self.step - first))
+                if deadline is not None and (seconds := pace.at(self.step)) is not None:
+                    self._keep_to(deadline, seconds)
                 self._sample()
             values, trouble = self._descend()
             self.seconds += time.perf_counter() - started
             if trouble is not None:
                 self._go_back(trouble)
-                began, first = time.monotonic(), self.step
+                pace = Pace()
                 continue
             self.step += 1
             if self.step % self.config.run.log_every == 0 or self.step == min(until or self.steps, self.steps):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,12 +16,11 @@ from ..build import Description, build_hamiltonian, learn_statistics
 from ..config import ChainSection, Config, ModelSection, make_config
 from ..hamiltonians import CellGraph, Hamiltonian
 from ..samplers import ExactChains
-from ..trainer import Trainer
 
 POOL = 24
 SWEEPS = 8
 """Monte Carlo steps of a chain per round of two steps."""
-MOST_STEPS, FEWEST_STEPS = 900, 120
+MOST_STEPS, FEWEST_STEPS = 700, 120
 PILOT_MCS = 2
 PUSH = 3.0
 """Typical ΔH, in units of T, that the network may add to a single copy: a correction, not another physics."""
@@ -68,7 +66,7 @@ def closure_config(
         {
             "data": {"holdout": 0.0},
             "model": model,
-            "warmstart": {"symbolic": False, "steps": 64, "sweeps": [1, 4, 16, 64]},
+            "warmstart": {"symbolic": False},
             "objective": {"kind": "conditional", "push": PUSH, "bootstrap": members > 1},
             "sampler": {"pool": POOL, "threads": threads},
             "chains": [group.model_dump() for group in lengths.chains],
@@ -76,8 +74,8 @@ def closure_config(
                 "steps": lengths.steps,
                 "batch": POOL // 2,
                 "refresh": 2,
-                "lr": 3e-3,
-                "decay": 0.5,
+                "lr": 2e-3,
+                "decay": 0.7,
                 "clip": 10.0,
                 "averaging": 0.97,
             },
@@ -98,28 +96,20 @@ def closure_model(config: Config, data: Snapshots, analytic: Hamiltonian) -> Ham
     return hamiltonian
 
 
-def closure_trainer(config: Config, data: Snapshots, analytic: Hamiltonian, folder: Path | None = None) -> Trainer:
-    """What trains a fresh closure; a folder with a checkpoint is continued."""
-    return Trainer(config, data, folder, closure_model(config, data.reading(config.model.properties), analytic))
-
-
-def chain_speed(config: Config, data: Snapshots, analytic: Hamiltonian, seed: int) -> float:
-    """Monte Carlo steps per second of all threads together, of grown cells under a network that has not learned yet."""
-    model = closure_model(config, data.reading(config.model.properties), analytic)
-    advance = ExactChains(threads=config.sampler.threads).on(model)
-    grow = ExactChains(threads=config.sampler.threads).on(analytic)
+def chain_speed(model: Hamiltonian, data: Snapshots, analytic: Hamiltonian, seed: int, threads: int) -> float:
+    """Monte Carlo steps per second of all threads together, of grown cells under a closure."""
+    advance, grow = (ExactChains(threads=threads).on(each) for each in (model, analytic))
     rng = np.random.default_rng([seed, 31])
-    starts = Snapshots.from_states(mixed_starts(data, POOL, rng))
-    grown, _ = grow(starts, GROWTH_MCS, seed)
+    grown, _ = grow(Snapshots.from_states(mixed_starts(data, POOL, rng)), GROWTH_MCS, seed)
     began = time.monotonic()
     advance(grown, PILOT_MCS, seed)
     return POOL * PILOT_MCS / max(time.monotonic() - began, 1e-3)
 
 
-def without_network(closure: Hamiltonian, analytic: Hamiltonian) -> Hamiltonian:
+def silent(closure: Hamiltonian, analytic: Hamiltonian) -> Hamiltonian:
     """The closure's architecture around other analytic energies, its network silent: where nothing is to be added."""
-    silent = copy.deepcopy(closure)
-    assert silent.network_weight is not None
-    silent.symbolic = copy.deepcopy(analytic.symbolic)
-    silent.network_weight.set(torch.zeros((), dtype=torch.float64))
-    return silent
+    made = copy.deepcopy(closure)
+    assert made.network_weight is not None
+    made.symbolic = copy.deepcopy(analytic.symbolic)
+    made.network_weight.set(torch.zeros((), dtype=torch.float64))
+    return made

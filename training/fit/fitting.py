@@ -21,42 +21,36 @@ from neuralcpm_bridge.sampling import GROWTH_MCS, sample_from_mixed
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.timelapse import has_movies, mcs_per_frame
 
-from ..config import Config, ModelSection
+from ..config import ModelSection
 from ..export import export
-from ..hamiltonians import Hamiltonian
+from ..hamiltonians import CellGraph, Hamiltonian
 from ..logs import named_parameters
 from ..ranks import Ranks
 from ..samplers import model_of
-from ..trainer import Report, TrainingDiverged
+from ..trainer import Report, Trainer, TrainingDiverged
 from .analytic import Start, analytic_start, check_like, given, train_baseline
-from .closure import (
-    FEWEST_STEPS,
-    MOST_STEPS,
-    POOL,
-    SWEEPS,
-    Lengths,
-    chain_speed,
-    closure_config,
-    closure_trainer,
-    without_network,
-)
-from .judging import Judged, judge, rows_of, score, surprising, verdict
-from .plan import Plan
+from .closure import FEWEST_STEPS, MOST_STEPS, POOL, SWEEPS, Lengths, chain_speed, closure_config, closure_model, silent
+from .judging import Judged, judge, rows_of, surprising, verdict
+from .pairs import Pairs, Trained, surprise
+from .plan import Plan, Seen
 from .preparing import Prepared, prepare
 from .relaxation import relaxation
 
 RESULT_FILE = "fit.json"
+CLOSURE_FOLDER = "closure"
 REPLICATES = 64
 BASELINE_CHAINS, BASELINE_ROUNDS = 48, 48
-RELAXING, TRAINING, SAMPLING = 0.04, 0.5, 0.15
-"""Shares of the time for measuring how long cells take to settle, for training and for sampling a closure."""
+RELAXING, PAIRS, SAMPLING, RESERVE = 0.08, 0.3, 0.2, 0.1
+"""Shares of the time for measuring how long cells take to settle, for pairs, for samples, and for what comes last."""
 SHORTEST_SETTLE = 60
-GOOD = 1.5
-"""Mean square distance from the states trained on, in standard errors, that needs no further attempt; 1 is chance."""
 ROUNDS = (1, 2)
-"""How far a network sees, in cells, attempt by attempt."""
-SOMETHING = 4.0
-"""Standard errors by which a baseline must miss the data, in a measure or in the network's energy, for a closure."""
+"""How far a network may see, in cells."""
+FARTHER = 2.0
+"""Standard errors by which a network that sees farther must know more, to be taken."""
+SOMETHING, MISSED = 3.0, 4.0
+"""Standard errors by which a network must know more than nothing, or a baseline miss a measure, for a closure."""
+HELPS = 0.02
+"""Gain, in units of log 2, that all states must have over half of them for more of them to help."""
 
 Tell = Callable[[str], None]
 Show = Callable[[str, float, float], None]
@@ -101,19 +95,6 @@ class Clock:
         return time.monotonic() + max(share * self.left, 1.0)
 
 
-class Attempt(NamedTuple):
-    """A closure, its samples and how like the data they are."""
-
-    rounds: int
-    model: Hamiltonian
-    samples: Snapshots
-    judged: Judged
-    trained: Judged
-    """The same beside the states it was trained on: by these, not by those kept apart, one of several is chosen."""
-    events: list[str]
-    steps: int
-
-
 class Fit(NamedTuple):
     """Both models, their fresh samples, and everything that was found, as JSON has it."""
 
@@ -150,24 +131,22 @@ class Fitting:
         plan = self._plan()
         baseline_samples = self._sample(plan.baseline, plan.lengths, 1)
         baseline = judge(baseline_samples, self.wanted_rows, self.train)
-        if not self.prepared.learnable:
-            closure, samples, adds, attempt, more = plan.baseline, baseline_samples, False, None, None
-            judged = baseline
+        adds = self._adds(plan, baseline, baseline_samples)
+        events: list[str] = []
+        if adds:
+            closure, events = self._train(plan)
+            samples = self._sample(closure, plan.lengths, 2)
+            judged = judge(samples, self.wanted_rows, self.train)
         else:
-            attempt = self._best_closure(plan)
-            adds = self._adds(attempt, baseline, baseline_samples)
-            closure, samples, judged = attempt.model, attempt.samples, attempt.judged
-            more = self._more_would_help(plan, attempt) if adds else None
-            if not adds:
-                closure = without_network(attempt.model, plan.baseline)
-                samples, judged = baseline_samples, baseline
-        found = self._found(plan, judged, baseline, adds, more, attempt) | self._time(closure)
+            closure = plan.baseline if plan.closure is None else silent(plan.closure, plan.baseline)
+            samples, judged = baseline_samples, baseline
+        found = self._found(plan, judged, baseline, adds, events) | self._time(closure)
         result = Fit(closure, plan.baseline, samples, baseline_samples, found)
         if self.ranks.first:
             self._write(result)
         return result
 
-    # -- before the network --------------------------------------------------------------------------------------
+    # -- before chains of the closure ------------------------------------------------------------------------------
 
     def _say_what_was_found(self) -> None:
         found, lattice = self.prepared.found, self.train.lattice
@@ -199,13 +178,15 @@ class Fitting:
         section = start.section.model_copy(update={"properties": data.property_names})
         for line in start.said:
             self.narrator.tell(f"Note: {line}.")
-        relaxed = relaxation(start.hamiltonian, data, seed, threads, RELAXING * self.clock.left)
-        lengths = self._lengths(section, start.hamiltonian, relaxed.mcs)
+        closure, seen = self._from_pairs(section, start.hamiltonian) if self.prepared.learnable else (None, None)
+        moving = closure or start.hamiltonian
+        relaxed = relaxation(moving, data, seed, threads, RELAXING * self.clock.left)
+        lengths = self._lengths(moving, start.hamiltonian, relaxed.mcs)
         self.narrator.tell(
             f"Contacts to neighbours of order {section.order}, {100 * start.acceptance:.0f} % of copies accepted; "
             f"cells settle in {'about' if relaxed.settled else 'more than'} {relaxed.mcs} MCS. "
-            f"In {self.wanted.minutes:g} minutes: up to {lengths.steps} training steps, {REPLICATES} samples of "
-            f"{lengths.sample_mcs} MCS each."
+            f"In {self.wanted.minutes:g} minutes: up to {lengths.steps} steps of training by chains, {REPLICATES} "
+            f"samples of {lengths.sample_mcs} MCS each."
         )
         if lengths.settle < relaxed.mcs:
             self.narrator.tell(
@@ -217,7 +198,18 @@ class Fitting:
             residual = train_baseline(
                 baseline, data, [lengths.from_scattered], BASELINE_CHAINS, seed, threads, BASELINE_ROUNDS
             )
-        return Plan(section, start.hamiltonian, baseline, lengths, start.said, relaxed.mcs, relaxed.settled, residual)
+        return Plan(
+            section,
+            start.hamiltonian,
+            baseline,
+            closure,
+            seen,
+            lengths,
+            start.said,
+            relaxed.mcs,
+            relaxed.settled,
+            residual,
+        )
 
     def _analytic_start(self) -> Start:
         if self.wanted.like is not None:
@@ -225,71 +217,85 @@ class Fitting:
         section = ModelSection(preset="cellsort", by_type=True)
         return analytic_start(self.train, section, self.wanted.seed, self.wanted.threads)
 
-    def _lengths(self, section: ModelSection, analytic: Hamiltonian, relaxed: int) -> Lengths:
+    def _from_pairs(self, section: ModelSection, analytic: Hamiltonian) -> tuple[Hamiltonian, Seen]:
+        """A closure trained on pairs, which sees as far as pairs kept apart show to be worth it."""
+        deadline = self.clock.until(PAIRS)
+
+        def fresh(rounds: int, members: int) -> Hamiltonian:
+            trial = Lengths(SHORTEST_SETTLE, FEWEST_STEPS)
+            config = closure_config(section, rounds, members, trial, self.wanted.seed, self.wanted.threads)
+            return closure_model(config, self.train.reading(section.properties), analytic)
+
+        def show(step: int, steps: int) -> None:
+            self.narrator.show("training on pairs", step, steps)
+
+        network = fresh(1, 1).network
+        assert isinstance(network, CellGraph)
+        pairs = Pairs(network, analytic, self.train, self.wanted.seed, self.wanted.threads)
+        # Networks alone for the questions, then the committee: it takes about as long as all of them.
+        parts = np.cumsum([1, 2, 1, 5]) / 9
+        ends = [time.monotonic() + part * (deadline - time.monotonic()) for part in parts]
+        near, far = (pairs.train(fresh(rounds, 1), end, show=show) for rounds, end in zip(ROUNDS, ends, strict=False))
+        sees_far = surprise(far.gains - near.gains) > FARTHER
+        rounds, alone = (ROUNDS[1], far) if sees_far else (ROUNDS[0], near)
+        half = pairs.train(fresh(rounds, 1), ends[2], half=True, show=show)
+        whole: Trained = pairs.train(fresh(rounds, self.wanted.members), ends[3], show=show)
+        self.narrator.tell(
+            f"A network that sees {rounds} {'cell' if rounds == 1 else 'cells'} far knows "
+            f"{whole.gain / np.log(2):.0%} of what could be known of pairs kept apart ({whole.surprise:.1f} standard "
+            "errors above nothing)."
+        )
+        more = alone.gains - half.gains
+        helps = surprise(more) > FARTHER and more.mean() > HELPS * np.log(2)
+        return whole.model, Seen(rounds, whole.gain, whole.surprise, len(whole.gains), bool(helps))
+
+    def _lengths(self, moving: Hamiltonian, analytic: Hamiltonian, relaxed: int) -> Lengths:
         """As long as cells take to settle, or as there is time for."""
-        if not self.prepared.learnable:
-            return Lengths(max(relaxed, SHORTEST_SETTLE), FEWEST_STEPS)
-        trial = self._config(section, ROUNDS[0], self.wanted.members, Lengths(SHORTEST_SETTLE, FEWEST_STEPS))
-        speed = chain_speed(trial, self.train, analytic, self.wanted.seed)
+        speed = chain_speed(moving, self.train, analytic, self.wanted.seed, self.wanted.threads)
         longest = SAMPLING * self.clock.left * speed / (2 * REPLICATES)
         settle = int(np.clip(relaxed, SHORTEST_SETTLE, max(longest, SHORTEST_SETTLE)))
-        first_settle = POOL * settle / speed
         seconds_per_step = POOL * 2 / 3 * 2 * SWEEPS / speed / 2
-        affordable = (TRAINING * self.clock.left - first_settle) / seconds_per_step
-        steps = int(np.clip(affordable, FEWEST_STEPS, MOST_STEPS)) // 2 * 2
-        return Lengths(settle, self.ranks.agreed(steps))
+        time_left = (1 - SAMPLING - RESERVE) * self.clock.left - POOL * settle / speed
+        steps = int(np.clip(time_left / seconds_per_step, FEWEST_STEPS, MOST_STEPS)) // 2 * 2
+        return Lengths(self.ranks.agreed(settle), self.ranks.agreed(steps))
 
-    def _config(self, section: ModelSection, rounds: int, members: int, lengths: Lengths) -> Config:
-        return closure_config(section, rounds, members, lengths, self.wanted.seed, self.wanted.threads)
+    def _adds(self, plan: Plan, baseline: Judged, samples: Snapshots) -> bool:
+        """Whether the data show anything that contact and volume energies do not: to the network, about pairs it has
+        never seen, or in a measure."""
+        if plan.closure is None or plan.seen is None:
+            return False
+        if plan.seen.surprise > surprising(SOMETHING, plan.seen.states):
+            return True
+        beside_trained = judge(samples, self.train_rows, self.train)
+        return any(
+            max(map(abs, judged.distances.values()), default=0.0) > surprising(MISSED, len(states))
+            for judged, states in ((baseline, self.prepared.judge), (beside_trained, self.train))
+        )
 
     # -- the closure -----------------------------------------------------------------------------------------------
 
-    def _best_closure(self, plan: Plan) -> Attempt:
-        attempts: list[Attempt] = []
-        for rounds in ROUNDS:
-            began = time.monotonic()
-            attempts.append(self._attempt(plan, rounds))
-            took, last = time.monotonic() - began, attempts[-1]
-            self.narrator.tell(
-                f"A network that sees {rounds} {'cell' if rounds == 1 else 'cells'} far, {last.steps} steps: "
-                f"{len(last.trained.reproduced)} of {len(last.trained.distances)} measures within two standard errors "
-                f"of the states trained on (mean square distance {last.trained.misfit:.2g})."
-            )
-            # Each further round of messages costs about as much again as all before it.
-            if last.trained.misfit <= GOOD or self.clock.left < 2.0 * took:
-                break
-        best = min(attempts, key=lambda each: (not each.trained.whole, each.trained.misfit))
-        if len(attempts) > 1:
-            # The best of several by the same samples flatters itself: what is reported comes from fresh starts.
-            samples = self._sample(best.model, plan.lengths, 7)
-            best = self._judged(best._replace(samples=samples))
-        return best
-
-    def _judged(self, attempt: Attempt) -> Attempt:
-        """Measured anew."""
-        return attempt._replace(
-            judged=judge(attempt.samples, self.wanted_rows, self.train),
-            trained=judge(attempt.samples, self.train_rows, self.train),
+    def _train(self, plan: Plan) -> tuple[Hamiltonian, list[str]]:
+        """By chains from scattered starts and from data, from where pairs have led."""
+        assert plan.closure is not None
+        assert plan.seen is not None
+        wanted = self.wanted
+        config = closure_config(
+            plan.section, plan.seen.rounds, wanted.members, plan.lengths, wanted.seed, wanted.threads
         )
-
-    def _attempt(self, plan: Plan, rounds: int) -> Attempt:
-        config = self._config(plan.section, rounds, self.wanted.members, plan.lengths)
-        share = TRAINING / (TRAINING + SAMPLING + 0.15)
-        folder = self.folder / f"closure{rounds}"
+        trainer = Trainer(config, self.train, self.folder / CLOSURE_FOLDER, plan.closure)
 
         def show(report: Report) -> None:
-            self.narrator.show(f"training, {rounds} round{'s' * (rounds > 1)}", report.step, report.steps)
+            self.narrator.show("training by chains", report.step, report.steps)
 
-        trainer = closure_trainer(config, self.train, plan.analytic, folder)
+        share = (1 - SAMPLING - RESERVE) / (1 - RESERVE)
         try:
             model, events = trainer.run(show, deadline=self.clock.until(share)), trainer.events
         except TrainingDiverged as error:
             model, events = trainer.last_good(), [*trainer.events, str(error)]
         for event in events:
             self.narrator.tell(f"Note: {event}.")
-        samples = self._sample(model, plan.lengths, 2 + rounds)
-        nothing = Judged({}, {})
-        return self._judged(Attempt(rounds, model, samples, nothing, nothing, events, trainer.step))
+        self.steps = trainer.step
+        return model, events
 
     def _sample(self, model: Hamiltonian, lengths: Lengths, stream: int) -> Snapshots:
         """Fresh samples from scattered starts of the cells to judge by, by copies alone."""
@@ -303,45 +309,13 @@ class Fitting:
             threads=self.wanted.threads,
         )
 
-    def _adds(self, attempt: Attempt, baseline: Judged, baseline_samples: Snapshots) -> bool:
-        """Whether the data show anything that contact and volume energies do not: in a measure, or in what the network
-        says of states it has never seen."""
-        beside_trained = judge(baseline_samples, self.train_rows, self.train)
-        for judged, states in ((baseline, self.prepared.judge), (beside_trained, self.train)):
-            if max(map(abs, judged.distances.values()), default=0.0) > surprising(SOMETHING, len(states)):
-                return True
-        seen, other = (self._network_energies(attempt.model, s) for s in (self.prepared.judge, baseline_samples))
-        return score(other, seen) > surprising(SOMETHING, len(seen))
-
-    @staticmethod
-    def _network_energies(model: Hamiltonian, states: Snapshots) -> np.ndarray:
-        with torch.no_grad():
-            read = states.reading(model.properties)
-            return np.array([model.of_states([state]).neural.item() for state in read])
-
-    def _more_would_help(self, plan: Plan, attempt: Attempt) -> str | None:
-        """Whether half of the states teach less: by one network trained on half of them."""
-        if len(self.train) < 8 or self.clock.left < 20:
-            return None
-        half = self.train.chosen(np.arange(0, len(self.train), 2))
-        config = self._config(plan.section, attempt.rounds, 1, plan.lengths)
-        try:
-            model = closure_trainer(config, half, plan.analytic).run(deadline=self.clock.until(0.6))
-        except TrainingDiverged:
-            return "yes"
-        judged = judge(self._sample(model, plan.lengths, 11), self.train_rows, self.train)
-        count = len(judged.distances)
-        # Mean squares of normal deviates scatter by sqrt(2 / n), and measures are far from independent.
-        return "yes" if judged.misfit > attempt.trained.misfit + 3 * np.sqrt(2 / max(count, 1)) else "no"
-
     # -- what is kept ------------------------------------------------------------------------------------------------
 
-    def _found(
-        self, plan: Plan, closure: Judged, baseline: Judged, adds: bool, more: str | None, attempt: Attempt | None
-    ) -> dict[str, Any]:
-        lattice = self.train.lattice
+    def _found(self, plan: Plan, closure: Judged, baseline: Judged, adds: bool, events: list[str]) -> dict[str, Any]:
+        lattice, seen = self.train.lattice, plan.seen
         columns = {"data": self.wanted_rows, "closure": closure.rows, "baseline": baseline.rows}
         titles = [title for title in self.wanted_rows if all(title in rows for rows in columns.values())]
+        more = None if seen is None or not adds else "yes" if seen.more_helps else "no"
         return {
             "verdict": verdict(closure, baseline, adds, more),
             "adds": adds,
@@ -365,9 +339,10 @@ class Fitting:
             "relaxation_mcs": plan.relaxation,
             "settled": plan.settled,
             "order": plan.section.order,
-            "rounds": None if attempt is None else attempt.rounds,
-            "steps": None if attempt is None else attempt.steps,
-            "events": [] if attempt is None else attempt.events,
+            "rounds": None if seen is None else seen.rounds,
+            "pairs": None if seen is None else {"gain": seen.gain, "standard_errors": seen.surprise},
+            "steps": self.steps if adds else None,
+            "events": events,
             "remarks": [*self.prepared.said, *plan.said],
             "parameters": {
                 "closure": named_parameters(plan.analytic if adds else plan.baseline),
@@ -398,9 +373,10 @@ class Fitting:
         result.samples.save(self.folder / "samples.npz")
         result.baseline_samples.save(self.folder / "samples-baseline.npz")
         with writing(self.folder / RESULT_FILE) as temporary:
-            temporary.write_text(json.dumps(result.found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def _identity(self) -> dict[str, Any]:
+        """What must be the same for a folder to be continued."""
         train = self.train
         return {
             "seed": self.wanted.seed,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neuralcpm_bridge.metrics.comparing import WITHIN, Measured, distance, is_share, measured, measures_by_state
 from neuralcpm_bridge.snapshots import Snapshots
@@ -86,12 +85,6 @@ def verdict(closure: Judged, baseline: Judged, adds: bool, more: str | None) -> 
     if more is not None:
         said.append(f"More snapshots would help: {more}.")
     return " ".join(said)
-
-
-def score(values: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """Difference of two means in standard errors of both."""
-    error = np.sqrt(values.var(ddof=1) / len(values) + others.var(ddof=1) / len(others)) if len(values) > 1 else 0.0
-    return float((values.mean() - others.mean()) / max(float(error), 1e-12))
 
 
 def surprising(deviations: float, states: int) -> float:

@@ -13,23 +13,41 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.snapshots import Snapshots
 
+from .. import checkpoint as checkpoints
 from ..build import Description
 from ..config import ModelSection
 from ..export.artifact import from_weights, weights_of
 from ..hamiltonians import Hamiltonian
-from .closure import Lengths
+from .closure import Lengths, closure_config, closure_model
 
 FILE = "plan.json"
+CLOSURE_FILE = "pairs.safetensors"
+"""The network as pairs have trained it."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What pairs kept apart showed: how far a network has to see, what it knows of them (log 2 is everything), by how
+    many standard errors and by how many states, and whether half of the states teach less."""
+
+    rounds: int
+    gain: float
+    surprise: float
+    states: int
+    more_helps: bool
 
 
 @dataclass(frozen=True)
 class Plan:
-    """`analytic`: H_S of the closure, `baseline`: the analytic model on its own; `residual`: by how many standard
+    """`analytic`: H_S of the closure, `baseline`: the analytic model on its own; `closure`: trained on
+    pairs (None: too few cells for one); `residual`: by how many standard
     errors the baseline's moments differ from the data's at most (None: it was not trained)."""
 
     section: ModelSection
     analytic: Hamiltonian
     baseline: Hamiltonian
+    closure: Hamiltonian | None
+    seen: Seen | None
     lengths: Lengths
     said: tuple[str, ...]
     relaxation: int
@@ -40,6 +58,7 @@ class Plan:
         tree = {
             "of": identity,
             "model": self.section.model_dump(mode="json"),
+            "seen": None if self.seen is None else asdict(self.seen),
             "lengths": asdict(self.lengths),
             "said": self.said,
             "relaxation": self.relaxation,
@@ -48,6 +67,8 @@ class Plan:
             "analytic": _numbers(self.analytic),
             "baseline": _numbers(self.baseline),
         }
+        if self.closure is not None:
+            checkpoints.save(folder / CLOSURE_FILE, checkpoints.Checkpoint(self.closure.state_dict(), {}))
         with writing(folder / FILE) as temporary:
             temporary.write_text(json.dumps(tree, indent=1) + "\n", encoding="utf-8")
 
@@ -64,17 +85,26 @@ class Plan:
                     f"{folder} holds a fit of other data or with other settings: choose a new folder with -o."
                 )
             section = ModelSection.model_validate(tree["model"])
+            analytic = _model(data, section, tree["analytic"])
+            seen = None if tree["seen"] is None else Seen(**tree["seen"])
+            closure = None
+            if seen is not None:
+                config = closure_config(section, seen.rounds, identity["members"], Lengths(**tree["lengths"]), 0, 1)
+                closure = closure_model(config, data.reading(section.properties), analytic)
+                closure.load_state_dict(checkpoints.load(folder / CLOSURE_FILE).tensors)
             return cls(
                 section,
-                _model(data, section, tree["analytic"]),
+                analytic,
                 _model(data, section, tree["baseline"]),
+                closure,
+                seen,
                 Lengths(**tree["lengths"]),
                 tuple(tree["said"]),
                 tree["relaxation"],
                 tree["settled"],
                 tree["residual"],
             )
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError):
             raise UserError(f"{path} is not a readable plan of a fit: remove the folder, or choose another.") from None
 
 
