@@ -15,8 +15,8 @@ from .config import RunSection
 
 PATIENCE = 3
 """Steps in a row that must look wrong: one odd batch is no divergence."""
-JUMP = 2.5
-"""Mean loss of a round's later steps, which is log 2 where nothing changes: one step made data 10 times less likely."""
+JUMP = 2.0
+"""By which the mean loss may grow within a round: a step or two made data seven times less likely."""
 FREEZING = 0.4
 """Share of the acceptance that chains had at first, below which they freeze."""
 FIRST_ROUNDS = 12
@@ -31,9 +31,12 @@ class Rails:
     odds: bool
     """Whether losses are odds (the conditional objective), which tell of jumps."""
     suspicious: int = 0
+    first_loss: float | None = None
+    """Of the round; members of a committee that disagree have large ones without anything being wrong."""
     acceptances: list[float] = field(default_factory=list)
 
     def new_round(self, acceptance: float) -> None:
+        self.first_loss = None
         if len(self.acceptances) < FIRST_ROUNDS:
             self.acceptances.append(acceptance)
 
@@ -46,16 +49,22 @@ class Rails:
 
     def trouble(self, loss: float, gap: float, acceptance: float) -> str | None:
         """What is wrong after a step, in words, once it has been wrong for a while."""
+        first = self.first_loss is None
         found = self._looks_wrong(loss, gap, acceptance)
-        self.suspicious = self.suspicious + 1 if found else 0
+        if found:
+            self.suspicious += 1
+        elif not first:  # the first step of a round cannot jump, so it clears nobody
+            self.suspicious = 0
         return found if found and (self.suspicious >= PATIENCE or not math.isfinite(loss)) else None
 
     def _looks_wrong(self, loss: float, gap: float, acceptance: float) -> str | None:
         usual = self.usual_acceptance
         if not math.isfinite(loss) or abs(gap) > self.limits.max_gap:
             return f"energies ran away (loss {loss:.3g}, gap {gap:.3g})"
-        if self.odds and loss > JUMP:
-            return f"the odds of the data jumped (loss {loss:.3g})"
+        if self.first_loss is None:
+            self.first_loss = loss
+        if self.odds and loss > self.first_loss + JUMP:
+            return f"the odds of the data jumped (loss {loss:.3g} after {self.first_loss:.3g})"
         if acceptance < self.limits.min_acceptance or (usual is not None and acceptance < FREEZING * usual):
             before = "" if usual is None else f" after {usual:.2%}"
             return f"chains froze (acceptance {acceptance:.2%}{before})"
