@@ -1,0 +1,220 @@
+"""fit: energies, orders and targets are found from data, runs are judged, and a killed fit goes on as it began."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from neuralcpm_bridge.artifact import LatticeEntry, load_artifact
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.metrics.comparing import Measured
+from neuralcpm_bridge.sampling import ChainRules
+from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
+from neuralcpm_bridge.state import CellState
+from training.config import ModelSection
+from training.datasets import RECIPES, TYPE_NAMES, generate, scattered_cells
+from training.engine import engine_model
+from training.fit import Wanted, fit
+from training.fit import closure as closures
+from training.fit import fitting as stages
+from training.fit import pairs as pairing
+from training.fit.analytic import (
+    analytic_start,
+    best_order,
+    correct_volumes,
+    fit_flips,
+    fresh,
+    leave_data,
+    volumes_drift,
+)
+from training.fit.closure import Lengths, closure_config, closure_model
+from training.fit.judging import Judged, judge, surprising, verdict
+from training.fit.pairs import Pairs
+from training.fit.preparing import coarsened, prepare
+from training.hamiltonians import CellGraph
+
+SECTION = ModelSection(preset="cellsort", by_type=True)
+SMALL = replace(RECIPES["elongation"], side=40, cells=6, radius=11.0, mcs=200)
+
+
+@pytest.fixture(scope="module")
+def elongated() -> Snapshots:
+    return generate(SMALL, samples=40, seed=1)
+
+
+def drawn(order: int, samples: int = 64) -> Snapshots:
+    """Cells of two sizes and stiffnesses, with contacts of a given order."""
+    lattice = replace(SMALL, side=36).lattice
+    weights = {
+        "symbolic.contact.J": replace(SMALL, J=(3.0, 2.5, 2.0, 3.0, 1.5)).contact,
+        "symbolic.volume.strength": np.array([0.0, 0.8, 0.3]),
+        "symbolic.volume.target": np.array([0.0, 60.0, 40.0]),
+    }
+    model = engine_model(TYPE_NAMES, LatticeEntry.of("square"), weights, orders={"contact": order})
+    starts = [scattered_cells(lattice, 8, 12.0, np.random.default_rng([5, k])) for k in range(samples)]
+    ended, _ = ChainRules().run(model, Snapshots.from_states(starts, type_names=TYPE_NAMES), 400, 7)
+    return ended
+
+
+def test_single_flips_find_order_energies_and_targets_of_each_type() -> None:
+    for order in (1, 3):
+        data = drawn(order)
+        assert best_order(data, SECTION, 0) == order
+        hamiltonian = fresh(data, SECTION.model_copy(update={"order": order}))
+        fit_flips(hamiltonian, data, 0)
+        volume, contact = hamiltonian.terms["volume"], hamiltonian.terms["contact"]
+        np.testing.assert_allclose(volume.target.tolist(), [60, 40], atol=1.5)
+        np.testing.assert_allclose(volume.strength().tolist(), [0.8, 0.3], rtol=0.35)
+        np.testing.assert_allclose(contact.energies.tolist(), [3.0, 2.5, 2.0, 3.0, 1.5], atol=0.5)
+
+
+def test_volumes_that_drift_are_corrected_by_chains() -> None:
+    data = drawn(2)
+    hamiltonian = analytic_start(data, SECTION, 0, 1).hamiltonian
+    assert not volumes_drift(leave_data(hamiltonian, data, 0, 1)[1], data)
+    volume = hamiltonian.terms["volume"]
+    volume.strength.set(torch.tensor([0.2, 0.08]))
+    assert volumes_drift(leave_data(hamiltonian, data, 0, 1)[1], data)
+    correct_volumes(hamiltonian, data, 0, 1)
+    assert not volumes_drift(leave_data(hamiltonian, data, 3, 1)[1], data)
+
+
+def test_pairs_kept_apart_tell_a_mechanism_from_none(elongated: Snapshots, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairing, "PARTS", 30)
+    monkeypatch.setattr(pairing, "MOST_STEPS", 300)
+    plain = generate(replace(SMALL, length=None), samples=40, seed=1)
+    found = {}
+    for name, data in (("length", elongated), ("none", plain)):
+        start = analytic_start(data, SECTION, 0, 1)
+        config = closure_config(start.section, 1, 1, Lengths(60, 120), 0, 1)
+        model = closure_model(config, data, start.hamiltonian)
+        assert isinstance(model.network, CellGraph)
+        trained = Pairs(model.network, start.hamiltonian, data, 0, 1).train(model, time.monotonic() + 600)
+        found[name] = trained.surprise
+    assert found["length"] > 5
+    assert found["none"] < 3
+
+
+def test_what_is_no_tissue_is_refused_in_a_sentence(elongated: Snapshots) -> None:
+    shuffled = np.random.default_rng(0).permuted(elongated.ids.reshape(40, -1), axis=1)
+    noise = replace(elongated, ids=shuffled.reshape(elongated.ids.shape))
+    with pytest.raises(UserError, match="labels are no cells"):
+        prepare(noise, 0)
+    with pytest.raises(UserError, match="are the same"):
+        prepare(elongated.chosen([3, 3, 3]), 0)
+    empty = replace(elongated, ids=np.zeros_like(elongated.ids))
+    with pytest.raises(UserError, match="no cells"):
+        prepare(empty, 0)
+
+
+def test_states_with_a_cell_around_the_lattice_are_left_out(elongated: Snapshots) -> None:
+    torn = elongated.chosen(range(20))
+    torn.ids[4, :, 0] = 1
+    prepared = prepare(torn, 0)
+    assert len(prepared.train) + len(prepared.judge) == 19
+    assert any("1 of 20 states" in line for line in prepared.said)
+
+
+def test_large_cells_are_made_coarser() -> None:
+    ids = np.zeros((8, 120, 120), dtype=np.int32)
+    for number, state in enumerate(ids):
+        state[20 + number : 70 + number, 20:70] = 1
+        state[20 + number : 70 + number, 70:112] = 2
+    data = Snapshots(ids, np.tile(np.array([0, 1, 1], dtype=np.int32), (8, 1)))
+    prepared = prepare(data, 0)
+    assert prepared.coarser == 4
+    assert prepared.train.lattice.shape == (30, 30)
+    sliver = data.ids[:1].copy()
+    sliver[0, 0, 0] = 3
+    lost = coarsened(Snapshots(sliver, np.array([[0, 1, 1, 1]], dtype=np.int32)), 3)
+    assert lost.types[0].tolist() == [0, 1, 1, -1]
+
+
+def test_samples_of_the_data_are_judged_alike_and_others_are_not(elongated: Snapshots) -> None:
+    from training.fit.judging import rows_of
+
+    first, second = elongated.chosen(range(20)), elongated.chosen(range(20, 40))
+    wanted = rows_of(first, elongated)
+    same = judge(second, wanted, elongated)
+    other = judge(generate(replace(SMALL, length=None), samples=20, seed=2), wanted, elongated)
+    assert same.misfit < 3 < other.misfit
+    assert "aspect ratio, B less A" in other.missed
+    words = verdict(same, other, True, "no")
+    assert "aspect ratio" in words
+    assert "More snapshots would help: no." in words
+    assert "nothing to add" in verdict(same, same, False, None)
+
+
+def test_few_states_need_more_to_surprise() -> None:
+    """Student's quantiles at the odds of four normal deviations: 11.2 for six states, 4.5 for forty."""
+    assert surprising(4, 6) > 9
+    assert surprising(4, 41) == pytest.approx(4.47, abs=0.05)
+    assert surprising(4, 10**6) == pytest.approx(4, abs=1e-3)
+
+
+def test_broken_cells_and_a_better_baseline_are_said() -> None:
+    def judged(p: float, distance: float) -> Judged:
+        title = "states with at most 3 broken cells (p_unfragmented)"
+        return Judged({title: Measured(p, 0.0)}, {title: distance})
+
+    words = verdict(judged(0.5, 20.0), judged(1.0, 0.0), True, None)
+    assert "do not use this model" in words
+    assert "use baseline.onnx" in words
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "MOST_STEPS", 20)
+    monkeypatch.setattr(stages, "FEWEST_STEPS", 20)
+    monkeypatch.setattr(stages, "REPLICATES", 8)
+    monkeypatch.setattr(stages, "BASELINE_ROUNDS", 6)
+    monkeypatch.setattr(pairing, "PARTS", 24)
+    monkeypatch.setattr(pairing, "MOST_STEPS", 100)
+    monkeypatch.setattr(closures, "POOL", 6)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_fit_leaves_what_it_promises_and_goes_on(tmp_path: Path, elongated: Snapshots) -> None:
+    wanted = Wanted(minutes=0.5, members=2, seed=3)
+    run = tmp_path / "run"
+    first = fit(elongated, run, wanted)
+    kept = json.loads((run / "fit.json").read_text(encoding="utf-8"))
+    assert kept == json.loads(json.dumps(first.found))
+    assert {"verdict", "measures", "seconds", "members", "lattice", "sample_mcs"} <= kept.keys()
+    for columns in kept["measures"].values():
+        assert [len(columns[name]) for name in ("data", "closure", "baseline")] == [2, 2, 2]
+    for name in ("samples.npz", "samples-baseline.npz", "held-out.npz"):
+        assert load_snapshots(run / name).type_names == elongated.type_names
+    assert load_artifact(run / "baseline.onnx").metadata.neural is None
+    closure = load_artifact(run / "model.onnx")
+    assert closure.metadata.neural is not None
+    assert closure.metadata.neural.members == 2
+    again = fit(elongated, run, wanted)
+    assert again.found["verdict"] == first.found["verdict"]
+    assert (again.samples.ids == first.samples.ids).all()
+    with pytest.raises(UserError, match="other data or with other settings"):
+        fit(elongated, run, replace(wanted, seed=4))
+
+
+@pytest.mark.usefixtures("quick")
+def test_given_energies_stay_as_they_are(tmp_path: Path, elongated: Snapshots) -> None:
+    like = analytic_start(elongated, SECTION, 0, 1).hamiltonian
+    found = fit(elongated, tmp_path / "run", Wanted(minutes=0.5, members=1, like=like))
+    assert found.closure.terms["contact"].energies.tolist() == pytest.approx(like.terms["contact"].energies.tolist())
+    assert found.closure.terms["volume"].target.tolist() == pytest.approx(like.terms["volume"].target.tolist())
+    free = [CellState(state.ids, state.types, replace(state.lattice, boundary=("free", "free"))) for state in elongated]
+    with pytest.raises(UserError, match="boundary"):
+        fit(Snapshots.from_states(free, type_names=TYPE_NAMES), tmp_path / "other", Wanted(like=like))
+
+
+@pytest.mark.usefixtures("quick")
+def test_too_few_cells_for_a_network_are_fitted_by_contact_and_volume(tmp_path: Path, elongated: Snapshots) -> None:
+    found = fit(elongated.chosen(range(4)), tmp_path / "run", Wanted(minutes=5, members=1))
+    assert not found.found["adds"]
+    assert any("too few to learn a network" in line for line in found.found["remarks"])
