@@ -19,6 +19,7 @@ from neuralcpm_bridge.hosting.fit import Blocks, check_lattice, in_whole_blocks
 from neuralcpm_bridge.hosting.uncertainty import Limits
 from neuralcpm_bridge.lattice import Lattice, to_rows
 from neuralcpm_bridge.state import CellState
+from neuralcpm_bridge.timelapse import frame_note
 
 from .check import check_neighbourhoods
 from .document import leaf
@@ -158,7 +159,10 @@ def main_script(artifact: Artifact, names: list[str], part: Part, limits: Limits
     lines = "".join(f"        {option},\n" for option in ("frequency=1", *options))
     reads = bool(artifact.metadata.properties)
     first = f'CompuCellSetup.register_steppable(steppable=CellPropertiesSteppable(frequency=1, file="{PROPERTIES}"))\n'
+    note = frame_note(artifact.metadata.training)
+    comment = f"# The movie that the model learned from: {note}\n" if note else ""
     return (
+        f"{comment}"
         "from cc3d import CompuCellSetup\n"
         f"from cc3d_steppables import {'CellPropertiesSteppable, ' if reads else ''}NeuralHamiltonianSteppable\n\n"
         f"{first if reads else ''}"

@@ -12,6 +12,7 @@ from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.uncertainty import Limits
 from neuralcpm_bridge.state import CellState
+from neuralcpm_bridge.timelapse import frame_note
 
 from .elements import constraints, contacts, number_text, surface_order
 from .model import BORDER, MorpheusModel, Stepper
@@ -56,7 +57,7 @@ def new_model(
         seed=plan.seed,
         stepper=plan.stepper,
         medium=names[0],
-        details=f"{meta.name} ({meta.architecture}), written by neuralcpm-bridge {__version__}.",
+        details=_details(meta),
         properties=artifact.property_means,
     )
     for number, name in enumerate(names[1:], start=1):
@@ -71,6 +72,12 @@ def new_model(
     model.add_cells(state, names)
     model.add_snapshots(plan.steps / max(plan.snapshots, 1), largest_id=state.types.size)
     return model
+
+
+def _details(meta: Metadata) -> str:
+    note = frame_note(meta.training)
+    of_movie = f" The movie that it learned from: {note}." if note else ""
+    return f"{meta.name} ({meta.architecture}), written by neuralcpm-bridge {__version__}.{of_movie}"
 
 
 def native_terms(meta: Metadata) -> bool:

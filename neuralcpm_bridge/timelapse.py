@@ -7,7 +7,9 @@ for displacements of cells' centres, for the sites that they keep and for their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +25,7 @@ from .snapshots import Snapshots
 if TYPE_CHECKING:
     from ._engine import Model
 
-__all__ = ["FrameTime", "Measure", "has_movies", "mcs_per_frame"]
+__all__ = ["FrameTime", "Measure", "frame_note", "has_movies", "mcs_per_frame"]
 
 MEASURES = ("displacement", "overlap", "shape")
 """Columns of `cell_changes`."""
@@ -88,6 +90,23 @@ class FrameTime:
             "time_measures": {name: vars(measure) for name, measure in self.measures.items()},
             "time_notes": list(self.notes),
         }
+
+
+def frame_note(training: Mapping[str, Any]) -> str:
+    """`1 frame (10 min) = 12.3 ± 0.8 MCS`, from what a model file says of its training; nothing where it does not.
+
+    Goes into scripts that hosts run, and the file may be a stranger's: numbers and one plain word.
+    """
+    known, interval = training.get("mcs_per_frame"), training.get("frame_interval")
+    unit = str(training.get("time_unit", ""))
+    if not isinstance(known, (list, tuple)) or len(known) != 2 or not all(map(_is_number, known)):
+        return ""
+    timed = _is_number(interval) and re.fullmatch(r"[^\W\d_]{1,20}", unit) and unit != "frames"
+    return f"1 frame{f' ({interval:g} {unit})' if timed else ''} = {known[0]:.3g} ± {known[1]:.2g} MCS"
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def mcs_per_frame(

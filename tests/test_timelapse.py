@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cc3d_steppables.new import write_project
+from morpheus_xml.new import RunPlan, new_model
 from neuralcpm_bridge._engine import Model
+from neuralcpm_bridge.artifact import load_artifact
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.movies import Frame, cell_changes, frame_pairs, is_tracked, linked_by_place
+from neuralcpm_bridge.pretrained import resolve_model
 from neuralcpm_bridge.sampling import ChainRules
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import CellState
-from neuralcpm_bridge.timelapse import FrameTime, crossing, has_movies, isotonic, mcs_per_frame
+from neuralcpm_bridge.timelapse import FrameTime, crossing, frame_note, has_movies, isotonic, mcs_per_frame
 from training.datasets import RECIPES, Recipe, generate, recipe_model
+
+from .analytic import blocks
 
 SMALL = replace(RECIPES["elongation"], side=44, cells=8, radius=12.0, target=60.0, length=None)
 
@@ -172,3 +180,38 @@ def test_noise_on_a_rising_curve() -> None:
     assert crossing(times, np.array([0.0, 2, 1, 4, 3, 5]), 1.5) == 1.5
     assert crossing(times, times**2, 9.0) == 3
     assert crossing(times, times, 5.0) == np.inf
+
+
+def known(**more: object) -> dict[str, object]:
+    return {"mcs_per_frame": [12.34, 0.81], "frame_interval": 10.0, "time_unit": "min"} | more
+
+
+def test_generated_projects_say_what_a_frame_is(tmp_path: Path) -> None:
+    lattice = Lattice.of((12, 12))
+    plain = load_artifact(resolve_model("pretrained:cell-sorting"))
+    told = replace(plain, metadata=plain.metadata.model_copy(update={"training": known()}))
+    state = blocks(np.random.default_rng(0), lattice)
+    for artifact, says in ((plain, False), (told, True)):
+        folder = tmp_path / str(says)
+        write_project(artifact, state, folder)
+        script = (folder / "Simulation" / f"{folder.name}.py").read_text(encoding="utf-8")
+        assert ("1 frame (10 min) = 12.3 ± 0.81 MCS" in script) == says
+        compile(script, "script", "exec")
+        written = new_model(artifact, state, RunPlan()).tobytes().decode()
+        assert ("1 frame (10 min) = 12.3 ± 0.81 MCS" in written) == says
+
+
+@pytest.mark.parametrize(
+    ("training", "says"),
+    [
+        (known(time_unit="frames"), "1 frame = 12.3 ± 0.81 MCS"),
+        (known(time_unit="s\nimport os"), "1 frame = 12.3 ± 0.81 MCS"),
+        (known(frame_interval="10"), "1 frame = 12.3 ± 0.81 MCS"),
+        (known(mcs_per_frame=None), ""),
+        (known(mcs_per_frame=["1", 2]), ""),
+        (known(mcs_per_frame=[1.0, float("nan")]), ""),
+        ({}, ""),
+    ],
+)
+def test_what_a_strangers_file_says_of_time_is_checked(training: dict[str, object], says: str) -> None:
+    assert frame_note(training) == says
