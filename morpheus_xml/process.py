@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import subprocess
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.hosting.watchdog import processor_seconds
 
 LOOK_SECONDS = 5.0
 IDLE_SECONDS = 120.0
@@ -47,12 +47,12 @@ class Process:
         assert self._process.stdout is not None
         threading.Thread(target=_forward, args=(self._process.stdout, said.put), daemon=True).start()
         spoken = moved = time.monotonic()
-        used = self._processor_seconds()
+        used = processor_seconds(self._process.pid)
         while True:
             try:
                 line = said.get(timeout=LOOK_SECONDS)
             except queue.Empty:
-                now, using = time.monotonic(), self._processor_seconds()
+                now, using = time.monotonic(), processor_seconds(self._process.pid)
                 if using is None or used is None or using > used + 0.01 * LOOK_SECONDS:
                     moved = now
                 used = using
@@ -74,14 +74,6 @@ class Process:
             stream.seek(0)
             self.errors = stream.read().decode("utf-8", "replace")
         return code
-
-    def _processor_seconds(self) -> float | None:
-        """What it has used so far; None where nobody says."""
-        try:
-            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return None
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _forward(stream: IO[str], put: Callable[[str | None], None]) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from .test_docs import own_cc3d_project
+
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("neuralcpm_bridge", "training", "cc3d_steppables", "morpheus_xml")
 
@@ -84,8 +86,8 @@ def is_text(name: str, call: ast.Call, given: dict[str | None, ast.expr]) -> boo
 
 
 def is_other_open(function: ast.Attribute) -> bool:
-    """`Image.open`, `Project.open`, `gzip.open`, `archive.open`: no text files."""
-    return isinstance(function.value, ast.Name) and function.value.id in {"Image", "Project", "gzip", "archive"}
+    """`Image.open`, `Project.open`, `gzip.open`, `archive.open`, `os.open`: no text files."""
+    return isinstance(function.value, ast.Name) and function.value.id in {"Image", "Project", "gzip", "archive", "os"}
 
 
 @pytest.mark.parametrize("package", [*PACKAGES, "examples"])
@@ -169,7 +171,7 @@ for words in (
     "info pretrained:elongated-cells",
     "data info start/snapshots.npz --picture Zählung.png",
     "cc3d new pretrained:elongated-cells --state start/snapshots.npz -o Projekt",
-    "cc3d inject Projekt/Projekt.cc3d Projekt/Simulation/model.onnx -o Kopie",
+    "cc3d inject MyProject/MyProject.cc3d Projekt/Simulation/model.onnx --types Condensing=A;Wall=medium -o Kopie",
     "morpheus new pretrained:elongated-cells --state start/snapshots.npz -o modell.xml",
     "energy Projekt/Simulation/model.onnx start/snapshots.npz",
     "doctor",
@@ -193,7 +195,7 @@ for words in (
 )
 def test_any_console_and_a_folder_with_spaces_and_umlauts(tmp_path: Path, environment: dict[str, str]) -> None:
     folder = tmp_path / "Zellen – Übung 1"
-    folder.mkdir()
+    own_cc3d_project(folder / "MyProject")
     script = tmp_path / "verbs.py"
     script.write_text(VERBS, encoding="utf-8")
     done = subprocess.run(
@@ -201,4 +203,4 @@ def test_any_console_and_a_folder_with_spaces_and_umlauts(tmp_path: Path, enviro
     )
     assert done.returncode == 0, done.stderr.decode("utf-8", "replace")
     written = [file.name for file in folder.iterdir()]
-    assert {"start", "Zählung.png", "Projekt", "Kopie", "modell.xml"} == set(written)
+    assert {"start", "Zählung.png", "Projekt", "MyProject", "Kopie", "modell.xml", "model.onnx"} == set(written)

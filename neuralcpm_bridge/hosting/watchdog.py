@@ -81,10 +81,12 @@ class Watchdog:
 
 def processor_seconds(pid: int) -> float | None:
     """That a process and its threads have used so far; None where this system does not tell."""
+    if not hasattr(os, "sysconf"):
+        return None
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, IndexError, AttributeError):
+    except (OSError, ValueError, IndexError):
         return None
 
 

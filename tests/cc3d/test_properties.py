@@ -139,7 +139,7 @@ def test_a_generated_project_has_the_properties_of_its_cells(aged: Artifact, hos
 
 def test_a_table_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,age\n1,old\n")
-    with pytest.raises(UserError, match="no table of properties"):
+    with pytest.raises(UserError, match="not a table of properties"):
         read_properties(tmp_path / "t.csv")
 
 

@@ -79,7 +79,8 @@ def test_a_busy_program_is_not_given_up(model: Path, stand_in, tmp_path: Path, m
     monkeypatch.setattr(process, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(process, "IDLE_SECONDS", 0.0)
     busy = f"i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; {FINISHES}"
-    monkeypatch.setattr(process.Process, "_processor_seconds", counting().__next__)
+    seconds = counting()
+    monkeypatch.setattr(process, "processor_seconds", lambda pid: next(seconds))
     run_model(model, tmp_path / "run", binary=stand_in(busy))
 
 

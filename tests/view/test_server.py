@@ -241,8 +241,10 @@ def test_a_port_that_is_taken(serve, refused) -> None:
 
 
 def test_the_verb_serves_until_it_is_interrupted() -> None:
+    # Jobs in the background of a shell are born deaf to interrupts.
+    hearing = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     program = "import sys; sys.modules['torch'] = None; from neuralcpm_bridge.app.cli import main; main()"
-    words = [sys.executable, "-c", program, "view", MODEL, "--init", "scatter"]
+    words = [sys.executable, "-c", hearing + program, "view", MODEL, "--init", "scatter"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     line = process.stdout.readline()
