@@ -11,17 +11,18 @@ from neuralcpm_bridge.artifact import Metadata
 from neuralcpm_bridge.explain import Explanation, explain
 from neuralcpm_bridge.explain.sentences import HARDLY
 from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.hosting.uncertainty import Limits
 
 from .report import analytic, html, learned, sections, trust
-from .report.fit_folder import HELD_OUT_FILE, MODELS, FitFolder, read_fit
+from .report.fit_folder import HELD_OUT_FILE, MODELS, Facts, FitFolder, read_fit
 from .report.forest import forest
 from .report.gather import Run, truth_of
 from .report.measuring import microseconds
 
 REPORT_FILE = "report.html"
-SHOWN, SHOWN_SOLIDS = 6, 3
+SHOWN, SHOWN_SOLIDS = 6, 2
 """States of each kind, the same number of all; 3D ones are four pictures each."""
-CURVES = 4
+CURVES = 3
 """Response curves that are shown before one asks for all."""
 CHAPTERS = {
     "behaves": "Does it behave like my data?",
@@ -60,19 +61,24 @@ def write_fit_report(
 
 def _head(found: FitFolder) -> str:
     facts = found.facts
-    judged = "which were kept apart" if facts.states.train != facts.states.judge else "of the data"
-    took = f", in {sections.duration(facts.seconds)}" if facts.seconds is not None else ""
+    took = f" in {sections.duration(facts.seconds)}" if facts.seconds is not None else ""
     lede = (
-        f"Learned from {facts.states.train:,} snapshots{took}, and judged by {facts.states.judge:,} states {judged}: "
-        f"{sections.data_sentence(found.data)}"
+        f"Learned{took} from {sections.data_sentence(found.data, facts.states.train)} "
+        f"Judged by {facts.states.judge:,} states{_of_which_kind(facts)}."
     )
-    count = len(facts.measures)
-    near = {run.name: sections.reproduced(facts.rows("data"), facts.rows(run.name)) for run in found.runs}
-    called = {"closure": "measures as in the data", "baseline": "of contact and volume alone"}
-    cards = [(called[name] if facts.adds else called["closure"], f"{n} of {count}") for name, n in near.items()]
-    if facts.sample_mcs:
-        cards.append(("Monte Carlo steps per sample", f"{facts.sample_mcs:,}"))
+    wanted, cards = facts.rows("data"), []
+    for run in found.runs:
+        whose = ", contact and volume alone" if run is found.baseline else ""
+        near = sections.reproduced(wanted, facts.rows(run.name))
+        cards.append((f"measures as in the data{whose}", f"{near} of {len(wanted)}"))
+        if run.name in facts.misfit:
+            cards.append((f"mean square distance{whose} (chance: 1)", f"{facts.misfit[run.name]:.2g}"))
     return html.paragraph(lede, "lede") + html.cards(cards) + html.contents(CHAPTERS.items())
+
+
+def _of_which_kind(facts: Facts) -> str:
+    """The states a fit is judged by are those it was trained on where there are too few to keep some apart."""
+    return " that were kept apart from training" if facts.states.train != facts.states.judge else " of the same ones"
 
 
 # -- does it behave like my data? -------------------------------------------------------------------------------------
@@ -169,7 +175,7 @@ def trusted(found: FitFolder) -> str:
     meta = _meta(run)
     if meta.neural is not None and run.artifact is not None and run.samples is not None:
         doubts = trust.doubts(run.artifact, found.data, run.samples)
-        parts = [html.bullets(trust.doubt_sentences(doubts)), trust.doubt_chart(doubts)]
+        parts = [html.bullets([*trust.doubt_sentences(doubts), _watched()]), trust.doubt_chart(doubts)]
     else:
         parts = [
             html.paragraph("Contact and volume energies hold for every cell: there is no network to be unsure of.")
@@ -180,6 +186,15 @@ def trusted(found: FitFolder) -> str:
         "<h3>The samples and the data</h3>",
         html.bullets([*_settling(found), *_more_data(found), *found.facts.remarks]),
         key="trust",
+    )
+
+
+def _watched() -> str:
+    """What hosts do on their own."""
+    limits = Limits()
+    return (
+        f"CompuCell3D warns while it runs where members differ by more than {limits.disagreement:g} T about copies or "
+        f"{100 * limits.outside:.0f} % of the cells lie outside, and keeps those lattices for another fit."
     )
 
 
@@ -241,10 +256,13 @@ def used(found: FitFolder) -> str:
             ],
         ),
         ("Without either", [f"neuralcpm simulate {model} --state {samples} -o fitted-simulated"]),
-        ("Whether states of yours lie inside what it knows", [f"neuralcpm energy {model} {HELD_OUT_FILE}"]),
     ]
     if run is found.closure:
         blocks.insert(3, ("Into a project or model of your own, beside its energies", _injections(model)))
+        blocks += [
+            ("Everything about what it learned", [f"neuralcpm explain {model} --data {HELD_OUT_FILE} -o explained"]),
+            ("Which cells of a data set lie outside of what it knows", [f"neuralcpm energy {model} {HELD_OUT_FILE}"]),
+        ]
     parts = [f"<h3>{html.escape(title)}</h3>{html.commands(lines)}" for title, lines in blocks]
     return html.section(CHAPTERS["use"], html.paragraph(words), html.commands([f"cd {folder}"]), *parts, key="use")
 
@@ -279,13 +297,12 @@ def technical(found: FitFolder) -> str:
         html.paragraph("A mean square distance of 1, in standard errors, is what chance alone makes."),
         html.table(["", "value"], rows),
         events if facts.steps else "",
+        '<div class="technical">',
+        sections.what_was_trained(runs, found.data, facts.states.train),
+        sections.parameters(runs, truth),
+        sections.curves(runs, truth),
+        sections.speed(timed),
+        sections.provenance(runs, {"program": f"neuralcpm-bridge {__version__}", **found.hashes}),
+        "</div>",
         key="technical",
-    ) + "".join(
-        (
-            sections.what_was_trained(runs, found.data),
-            sections.parameters(runs, truth),
-            sections.curves(runs, truth),
-            sections.speed(timed),
-            sections.provenance(runs, {"program": f"neuralcpm-bridge {__version__}", **found.hashes}),
-        )
     )

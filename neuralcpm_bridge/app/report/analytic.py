@@ -52,7 +52,8 @@ def volume_sentences(meta: Metadata) -> Iterator[str]:
             strength, target = term.scale * term.values["strength"][number], term.values["target"][number]
             if strength > 0:
                 scatter = np.sqrt(meta.temperature / (2 * strength))
-                yield f"{meta.types[number]} keeps a volume of {target:.0f} sites, alone within ± {figure(scatter)}."
+                name = meta.types[number]
+                yield f"{name} keeps a volume near {target:.0f} sites; alone it would vary by ± {figure(scatter)}."
 
 
 def contact_table(meta: Metadata) -> str:

@@ -14,12 +14,12 @@ from neuralcpm_bridge.metrics.comparing import SHARE_TOLERANCE, WITHIN, Measured
 from . import html
 from .charts import colour_of
 
-REACH = 10.0
-"""Standard errors of the data to each side of its mean that a row shows; what lies beyond is named at its end."""
+REACH = 6.0
+"""Standard errors to each side of the data's mean that a row shows; what lies beyond is named at its end."""
 INK = "#2c323e"
 SAID = (
-    "Means and standard errors of every measure, in standard errors of the data: grey is what lies within two of them. "
-    "Rings differ from the data by more than two standard errors of both; what the models miss most stands first."
+    "Every measure's mean with its standard error, as distance from the data in standard errors of the difference: "
+    "grey is within two of them, rings lie farther away. What the models miss most stands first."
 )
 
 Rows = Mapping[str, Measured]
@@ -51,18 +51,18 @@ def _row(title: str, wanted: Measured, models: Mapping[str, Measured]) -> str:
         place = (found.mean - wanted.mean) / unit
         marks.append(_mark(place, found.error / unit, lane, lanes, colour_of(lane - 1), near))
     values = [("data", wanted), *models.items()]
-    told = ", ".join(f"{name} {html.number(value.mean)}" for name, value in values)
+    told = ", ".join(f"{name} {_figure(value.mean)}" for name, value in values)
     return (
         f'<div class="measure"><span class="name">{html.escape(title)}</span><span class="values">{html.escape(told)}'
-        f'</span><div class="lanes" style="height:{10 * lanes}px">{"".join(marks)}</div></div>'
+        f'</span><div class="lanes" style="height:{11 * lanes}px">{"".join(marks)}</div></div>'
     )
 
 
 def _unit(title: str, wanted: Measured, models: Sequence[Measured]) -> float:
-    """What one standard error of the data is; of data without a spread that of the models."""
+    """What one standard error of the difference is, of the model that is known least well."""
     if is_share(title):
         return SHARE_TOLERANCE / WITHIN
-    return wanted.error or max(found.error for found in models) or 1.0
+    return max(float(np.hypot(found.error, wanted.error)) for found in models) or 1.0
 
 
 def _mark(place: float, error: float, lane: int, lanes: int, colour: str, near: bool) -> str:
@@ -86,9 +86,14 @@ def _percent(place: float) -> float:
 
 def _ruler() -> str:
     """Numbers above the rows."""
-    places = (-8, -4, 0, 4, 8)
+    places = (-4, -2, 0, 2, 4)
     texts = (f'<i style="left:{_percent(place):.1f}%">{_signed(place)}</i>' for place in places)
     return f'<div class="measure ruler"><span class="name"></span><div class="lanes">{"".join(texts)}</div></div>'
+
+
+def _figure(value: float) -> str:
+    """Three figures of a value; all are in the table."""
+    return html.number(float(f"{value:.3g}")).replace("-", "−")
 
 
 def _signed(place: int) -> str:

@@ -134,8 +134,9 @@ def folded(title: str, content: str) -> str:
 
 
 def commands(lines: Iterable[str]) -> str:
-    """What to type into a terminal."""
-    return f'<pre class="commands">{escape(chr(10).join(lines))}</pre>'
+    """What to type into a terminal; on narrow screens lines break between words, never inside an option."""
+    shown = (" ".join(f"<span>{escape(word)}</span>" for word in line.split(" ")) for line in lines)
+    return f'<pre class="commands">{"".join(f"<code>{line}</code>" for line in shown)}</pre>'
 
 
 def page(title: str, head: str, body: str) -> str:

@@ -49,8 +49,8 @@ def state_energies(found: Explanation) -> str:
             below = html.type_key(found.types)
         else:
             below = (
-                f'<div class="scale" style="background:linear-gradient(90deg,{colours})"></div><div class="ends">'
-                f"<span>−{scale:.3g} T</span><span>0</span><span>+{scale:.3g} T</span></div>"
+                f'<div><div class="scale" style="background:linear-gradient(90deg,{colours})"></div><div class="ends">'
+                f"<span>−{scale:.3g} T</span><span>0</span><span>+{scale:.3g} T</span></div></div>"
             )
         caption = html.escape(title[0].upper() + title[1:])
         picture = html.image(drawn.quantize(128), f"One state: {title}")
@@ -133,7 +133,8 @@ def _axes(box: NDArray[np.float64], y_ticks: NDArray[np.float64]) -> list[str]:
     for value, text in zip(ticks, tick_texts(ticks), strict=True):
         if box[0, 0] <= value <= box[0, 1]:
             at = float(_placed(np.array([value]), box[1, :1], box).split(",")[0])
-            parts.append(f'<text class="tick" text-anchor="middle" x="{at}" y="{FLOOR + 15}">{text}</text>')
+            anchor = "end" if at > WIDTH - RIGHT - 10 else "middle"
+            parts.append(f'<text class="tick" text-anchor="{anchor}" x="{at}" y="{FLOOR + 15}">{text}</text>')
     parts.append(f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{FLOOR}" y2="{FLOOR}"/>')
     return parts
 

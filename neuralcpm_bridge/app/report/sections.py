@@ -50,7 +50,8 @@ def lede(runs: Sequence[Run], verdict: str) -> str:
     return f"A model of the kind {_architecture(run)}{size}{time}."
 
 
-def what_was_trained(runs: Sequence[Run], data: Snapshots | None) -> str:
+def what_was_trained(runs: Sequence[Run], data: Snapshots | None, snapshots: int | None = None) -> str:
+    """`snapshots`: how many it was trained on, where `data` holds others of their kind."""
     rows: list[list[Any]] = [
         ["architecture", *map(_architecture, runs)],
         ["learned numbers", *(f"{run.artifact.metadata.parameters:,}" if run.artifact else "–" for run in runs)],
@@ -70,7 +71,7 @@ def what_was_trained(runs: Sequence[Run], data: Snapshots | None) -> str:
         rows.append(["trained before, on", *(_earlier_training(run) or "–" for run in runs)])
     notes = "".join(html.paragraph(f"{run.name}: {run.note}", "note") for run in runs if run.note)
     head = ["", *(run.name for run in runs)]
-    said = data_sentence(data)
+    said = data_sentence(data, snapshots)
     if data is not None and not any(run.header for run in runs):
         said = f"The models came trained; here they are compared with {said}"
     return html.section("What was trained, on what", html.paragraph(said), html.table(head, rows), notes)
@@ -105,13 +106,14 @@ def _window(run: Run) -> str:
     return "the whole lattice" if field is None else f"{field} sites across"
 
 
-def data_sentence(data: Snapshots | None) -> str:
+def data_sentence(data: Snapshots | None, snapshots: int | None = None) -> str:
+    """`snapshots`: how many there are, where these are only some of them."""
     if data is None:
         return "The data set was not found beside the run: samples and measures of the data are left out."
     cells = np.mean([state.cells.size for state in data])
     types = f" of the types {', '.join(data.type_names[1:])}" if len(data.type_names) > 1 else ""
     lattice = data.lattice
-    text = f"{len(data)} snapshots of {size_text(lattice.shape)} sites ({lattice.geometry.name}), "
+    text = f"{snapshots or len(data)} snapshots of {size_text(lattice.shape)} sites ({lattice.geometry.name}), "
     text += f"about {cells:.0f} cells{types}, {boundary_text(lattice.boundary)} boundary"
     recipe = data.provenance.get("recipe", {})
     if recipe:

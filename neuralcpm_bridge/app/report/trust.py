@@ -35,13 +35,17 @@ OUTSIDE = 0.05
 @dataclass(frozen=True)
 class Doubt:
     """About states of one kind, in units of the temperature: what members of the committee differ by about one copy
-    (median and 95th percentile of copies; None without a committee), what the network charges for one (median), and
-    the share of cells inside the training data's range (None where the model knows none)."""
+    (quadratic mean and 95th percentile over copies; None without a committee), what the network charges for one
+    (quadratic mean), and the share of cells inside the training data's range (None where the model knows none)."""
 
     title: str
     disagreement: tuple[float, float] | None
     charge: float
     inside: float | None
+
+    @property
+    def inside_or_all(self) -> float:
+        return 1.0 if self.inside is None else self.inside
 
 
 def doubts(artifact: Artifact, data: Snapshots, samples: Snapshots) -> list[Doubt]:
@@ -84,37 +88,41 @@ def _doubt(artifact: Artifact, title: str, states: Sequence[CellState]) -> Doubt
         inside += within[state.cells].tolist()
         flips = boundary_flips(state, FLIPS, seed=number)
         if committee:
-            differ += [backend.delta_spread(site, new_id) for site, new_id in flips]
+            differ += [backend.delta_spread(site, new_id) / meta.temperature for site, new_id in flips]
         if flips:
-            charged += np.abs(backend.deltas(*zip(*flips, strict=True))[:, 1]).tolist()
-    low, high = np.quantile(differ, [0.5, 0.95]) / meta.temperature if differ else (0.0, 0.0)
+            charged += (backend.deltas(*zip(*flips, strict=True))[:, 1] / meta.temperature).tolist()
     return Doubt(
         title,
-        (float(low), float(high)) if committee else None,
-        float(np.median(charged or [0.0])) / meta.temperature,
+        (_quadratic(differ), float(np.quantile(differ, 0.95))) if differ else None,
+        _quadratic(charged),
         float(np.mean(inside)) if artifact.ranges else None,
     )
 
 
+def _quadratic(values: Sequence[float]) -> float:
+    """Root of the mean square; 0 of nothing."""
+    return float(np.sqrt(np.mean(np.square(values)))) if values else 0.0
+
+
 def doubt_chart(found: Sequence[Doubt]) -> str:
     """One row per kind of states: the disagreement about a copy, and the share of cells that are like the data's."""
-    farthest = max((doubt.disagreement[1] for doubt in found if doubt.disagreement), default=0.0)
+    differing = [(doubt, doubt.disagreement) for doubt in found if doubt.disagreement is not None]
+    farthest = max((max(disagreement) for _, disagreement in differing), default=0.0)
     if not farthest:
         rows = [[doubt.title, _share(doubt.inside)] for doubt in found if doubt.inside is not None]
         return html.table(["", "cells inside the training range"], rows)
-    return f'<div class="forest">{"".join(_row(doubt, farthest) for doubt in found)}</div>'
+    drawn = (_row(doubt, *disagreement, farthest) for doubt, disagreement in differing)
+    return f'<div class="forest">{"".join(drawn)}</div>'
 
 
-def _row(doubt: Doubt, farthest: float) -> str:
-    assert doubt.disagreement is not None
-    median, most = doubt.disagreement
-    told = f"± {median:.2g} T, most below {most:.2g} T; the network charges {doubt.charge:.2g} T"
+def _row(doubt: Doubt, typical: float, most: float, farthest: float) -> str:
+    told = f"members differ by {typical:.2g} T, 95 % below {most:.2g} T"
     if doubt.inside is not None:
         told += f"; {_share(doubt.inside)} of cells inside"
     scale, colour = 96 / farthest, colour_of(0)
     marks = (
         f'<i class="bar" style="left:0;width:{scale * most:.1f}%;top:50%;background:{colour}"></i>'
-        f'<i class="dot" style="left:{scale * median:.1f}%;top:50%;border-color:{colour};background:{colour}"></i>'
+        f'<i class="dot" style="left:{scale * typical:.1f}%;top:50%;border-color:{colour};background:{colour}"></i>'
     )
     return (
         f'<div class="measure plain"><span class="name">{html.escape(doubt.title)}</span><span class="values">'
@@ -131,18 +139,12 @@ def doubt_sentences(found: Sequence[Doubt]) -> Iterator[str]:
     data, samples, *unlike = found
     if data.disagreement is not None and samples.disagreement is not None and data.charge > 0:
         yield (
-            f"The members of the committee differ by {data.disagreement[0]:.2g} T about a copy on states they never "
-            f"saw, of {data.charge:.2g} T that the network charges; on samples by {samples.disagreement[0]:.2g} T."
+            f"About one copy on held-out states the members of the committee differ by {data.disagreement[0]:.2g} T, "
+            f"of {data.charge:.2g} T that the network charges (quadratic means); on samples by "
+            f"{samples.disagreement[0]:.2g} T."
         )
         if samples.disagreement[0] > LESS_SURE * data.disagreement[0]:
             yield "Samples lie where the members agree less than on data: look at them before you rely on them."
-        told = [
-            f"{doubt.title} ({doubt.disagreement[0]:.2g} T)"
-            for doubt in unlike
-            if doubt.disagreement is not None and doubt.disagreement[0] > LESS_SURE * data.disagreement[0]
-        ]
-        if told:
-            yield f"They agree less about tissues unlike the data: {', '.join(told)}. The model is a guess there."
     if data.inside is not None and samples.inside is not None:
         yield (
             f"{100 * data.inside:.0f} % of held-out cells and {100 * samples.inside:.0f} % of the samples' lie inside "
@@ -150,3 +152,21 @@ def doubt_sentences(found: Sequence[Doubt]) -> Iterator[str]:
         )
         if samples.inside < data.inside - OUTSIDE:
             yield "Samples hold cells that the data never showed: energies of those are extrapolated."
+    for doubt in unlike:
+        yield _beyond(doubt, data)
+
+
+def _beyond(doubt: Doubt, data: Doubt) -> str:
+    """About states that are unlike the data."""
+    said = f"For comparison, {doubt.title}: "
+    if doubt.inside is not None:
+        said += f"{_share(doubt.inside)} inside that range, "
+    said += f"{doubt.charge:.2g} T charged for a copy"
+    if doubt.disagreement is None or data.disagreement is None:
+        return f"{said}."
+    said += f", about which the members differ by {doubt.disagreement[0]:.2g} T"
+    if doubt.disagreement[0] > LESS_SURE * data.disagreement[0]:
+        return f"{said}: there the model is a guess, and the members show it."
+    if doubt.inside is not None and doubt.inside < data.inside_or_all - OUTSIDE:
+        return f"{said}: the network goes flat so far out, and only the range shows that it knows nothing there."
+    return f"{said}: it is not unsure there."
