@@ -104,7 +104,7 @@ def test_commands_run_as_printed(cli: Callable[..., tuple[int, str, str]], page:
     lines = [shlex.split(line) for line in commands(page)]
     assert lines[0][0] == "cd"
     monkeypatch.chdir(lines[0][1])
-    assert ["neuralcpm", "view", "model.onnx", "--state", "samples.npz"] in lines
+    assert ["neuralcpm", "view", "model.onnx", "--state", "held-out.npz"] in lines
     ran = set()
     for program, *rest in lines[1:]:
         assert program == "neuralcpm"

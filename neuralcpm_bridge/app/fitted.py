@@ -77,8 +77,7 @@ def _head(found: FitFolder) -> str:
 
 
 def _of_which_kind(facts: Facts) -> str:
-    """The states a fit is judged by are those it was trained on where there are too few to keep some apart."""
-    return " that were kept apart from training" if facts.states.train != facts.states.judge else " of the same ones"
+    return " that were kept apart from training" if facts.kept_apart else " of the same ones"
 
 
 # -- does it behave like my data? -------------------------------------------------------------------------------------
@@ -174,7 +173,8 @@ def trusted(found: FitFolder) -> str:
     parts = []
     meta = _meta(run)
     if meta.neural is not None and run.artifact is not None and run.samples is not None:
-        doubts = trust.doubts(run.artifact, found.data, run.samples)
+        called = "held-out data" if found.facts.kept_apart else "the data"
+        doubts = trust.doubts(run.artifact, found.data, run.samples, called)
         parts = [html.bullets([*trust.doubt_sentences(doubts), _watched()]), trust.doubt_chart(doubts)]
     else:
         parts = [
@@ -193,8 +193,8 @@ def _watched() -> str:
     """What hosts do on their own."""
     limits = Limits()
     return (
-        f"CompuCell3D warns while it runs where members differ by more than {limits.disagreement:g} T about copies or "
-        f"{100 * limits.outside:.0f} % of the cells lie outside, and keeps those lattices for another fit."
+        f"In CompuCell3D and Morpheus a run warns where members differ by more than {limits.disagreement:g} T about "
+        f"copies or {100 * limits.outside:.0f} % of the cells lie outside, and keeps those lattices for another fit."
     )
 
 
@@ -240,7 +240,7 @@ def used(found: FitFolder) -> str:
     words = f"In a terminal, in the folder of this fit. The simulations start from a sample of the model.{why}"
     folder = shlex.quote(str(found.path.resolve()))
     blocks = [
-        ("Watch it live in the browser", [f"neuralcpm view {model} --state {samples}"]),
+        ("Watch it live in the browser, beside the data", [f"neuralcpm view {model} --state {HELD_OUT_FILE}"]),
         (
             "CompuCell3D: a project of its own",
             [

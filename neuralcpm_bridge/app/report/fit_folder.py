@@ -76,6 +76,11 @@ class Facts(_Known):
     def _only_where_it_is_a_number(cls, value: Any) -> Any:
         return value if isinstance(value, (int, float)) else None
 
+    @property
+    def kept_apart(self) -> bool:
+        """Whether it was judged by other states than it was trained on, which takes some more of them."""
+        return self.states.train != self.states.judge
+
     def rows(self, column: str) -> dict[str, Measured]:
         """Measures of the data, the closure or the baseline by their titles."""
         return {title: Measured(*getattr(row, column)) for title, row in self.measures.items()}

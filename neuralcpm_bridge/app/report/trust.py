@@ -48,10 +48,11 @@ class Doubt:
         return 1.0 if self.inside is None else self.inside
 
 
-def doubts(artifact: Artifact, data: Snapshots, samples: Snapshots) -> list[Doubt]:
-    """Of states that the training never saw, of samples, and of two kinds of states that are unlike the data."""
+def doubts(artifact: Artifact, data: Snapshots, samples: Snapshots, called: str = "held-out data") -> list[Doubt]:
+    """Of data (`called`: what they are), best such that the training never saw, of samples, and of two kinds of states
+    that are unlike the data."""
     kinds: list[tuple[str, Callable[[], Sequence[CellState]]]] = [
-        ("held-out data", lambda: _some(data)),
+        (called, lambda: _some(data)),
         ("samples", lambda: _some(samples)),
         (f"cells {LARGER} times as wide", lambda: [_wider(state) for state in _some(data) if _fits(state)]),
         ("cells as single sites", lambda: mixed_starts(data, LOOKED_AT, np.random.default_rng(0))),
@@ -116,7 +117,7 @@ def doubt_chart(found: Sequence[Doubt]) -> str:
 
 
 def _row(doubt: Doubt, typical: float, most: float, farthest: float) -> str:
-    told = f"members differ by {typical:.2g} T, 95 % below {most:.2g} T"
+    told = f"members differ by {_energy(typical)}, 95 % of copies below {max(most, 0.01):.2g} T"
     if doubt.inside is not None:
         told += f"; {_share(doubt.inside)} of cells inside"
     scale, colour = 96 / farthest, colour_of(0)
@@ -130,25 +131,30 @@ def _row(doubt: Doubt, typical: float, most: float, farthest: float) -> str:
     )
 
 
+def _energy(value: float) -> str:
+    """In units of the temperature; what is far below changes nothing."""
+    return f"{value:.2g} T" if value >= 0.01 else "less than 0.01 T"
+
+
 def _share(value: float | None) -> html.Figure:
     return html.Figure("–" if value is None else f"{100 * value:.0f}\N{NO-BREAK SPACE}%")
 
 
 def doubt_sentences(found: Sequence[Doubt]) -> Iterator[str]:
-    """What follows from them; the first are held-out data, the second samples."""
+    """What follows from them; the first are of data, the second of samples."""
     data, samples, *unlike = found
     if data.disagreement is not None and samples.disagreement is not None and data.charge > 0:
         yield (
-            f"About one copy on held-out states the members of the committee differ by {data.disagreement[0]:.2g} T, "
-            f"of {data.charge:.2g} T that the network charges (quadratic means); on samples by "
-            f"{samples.disagreement[0]:.2g} T."
+            f"About one copy on {data.title} the committee's members differ by {_energy(data.disagreement[0])}; the "
+            f"network charges {_energy(data.charge)} for one (quadratic means). On samples they differ by "
+            f"{_energy(samples.disagreement[0])}."
         )
         if samples.disagreement[0] > LESS_SURE * data.disagreement[0]:
             yield "Samples lie where the members agree less than on data: look at them before you rely on them."
     if data.inside is not None and samples.inside is not None:
         yield (
-            f"{100 * data.inside:.0f} % of held-out cells and {100 * samples.inside:.0f} % of the samples' lie inside "
-            "the range of the training data in volume, elongation, radius and surface, type by type."
+            f"{100 * data.inside:.0f} % of the cells of {data.title} and {100 * samples.inside:.0f} % of the samples' "
+            "lie inside the range of the training data in volume, elongation, radius and surface, type by type."
         )
         if samples.inside < data.inside - OUTSIDE:
             yield "Samples hold cells that the data never showed: energies of those are extrapolated."
@@ -161,10 +167,10 @@ def _beyond(doubt: Doubt, data: Doubt) -> str:
     said = f"For comparison, {doubt.title}: "
     if doubt.inside is not None:
         said += f"{_share(doubt.inside)} inside that range, "
-    said += f"{doubt.charge:.2g} T charged for a copy"
+    said += f"{_energy(doubt.charge)} charged for a copy"
     if doubt.disagreement is None or data.disagreement is None:
         return f"{said}."
-    said += f", about which the members differ by {doubt.disagreement[0]:.2g} T"
+    said += f", about which the members differ by {_energy(doubt.disagreement[0])}"
     if doubt.disagreement[0] > LESS_SURE * data.disagreement[0]:
         return f"{said}: there the model is a guess, and the members show it."
     if doubt.inside is not None and doubt.inside < data.inside_or_all - OUTSIDE:
