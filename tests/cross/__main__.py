@@ -134,8 +134,8 @@ def run(target: Target, folder: Path, isa: str) -> Run:
     """abi_test and the flips of every model."""
     numbers = ran(target, folder / "abi_test.exe", list(ARGUMENTS), isa).split()
     walks = {
-        name: read(ran(target, folder / "flips.exe", [name, str(count), str(SEED)], isa), isa)
-        for name, (count, _) in MODELS.items()
+        name: read(ran(target, folder / "flips.exe", [name, str(count), str(steps), str(SEED)], isa), isa)
+        for name, (count, steps, _) in MODELS.items()
     }
     return Run(np.array(numbers, dtype=float), walks)
 

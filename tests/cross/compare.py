@@ -74,7 +74,7 @@ def compared(found: Run, expected: Run) -> str:
 
 def float64_deltas(run: Run, models: Path) -> dict[str, NDArray[np.float64]]:
     """ΔN of the first flips of every network as differences of whole energies in float64."""
-    networks = [name for name, (_, description) in MODELS.items() if "neural" in description]
+    networks = [name for name, (_, _, description) in MODELS.items() if "neural" in description]
     return {name: _exact(Model.load(str(models / f"{name}.onnx")), run.walks[name]) for name in networks}
 
 

@@ -1,11 +1,11 @@
 /* Walks through random flips of a model, on whatever machine: prints every ΔH, checks energies and caches by the way.
  *
- *   flips MODEL COUNT SEED        reads "Zellen – Übung 1/MODEL.onnx"
+ *   flips MODEL COUNT STEPS SEED        reads "Zellen – Übung 1/MODEL.onnx"
  *
  * The state is a grid of square (cubic) cells of alternating types with a border of medium. After the instruction set,
  * the ids and the types every flip is printed as "site id ΔS ΔN"; every third one is made. Exits 0 if the energy
  * followed the sum of the ΔH and equals, bit for bit, that of a state made anew from the pixels, and does so again
- * after Monte Carlo steps.
+ * after STEPS Monte Carlo steps.
  */
 #include <math.h>
 #include <stdio.h>
@@ -80,8 +80,8 @@ int main(int argc, char** argv) {
   ncpm_model* model;
   ncpm_state* state;
 
-  CHECK(argc == 4);
-  random_state = strtoull(argv[3], NULL, 10);
+  CHECK(argc == 5);
+  random_state = strtoull(argv[4], NULL, 10);
   CHECK(snprintf(path, sizeof path, FOLDER "/%s.onnx", argv[1]) < (int)sizeof path);
   model = ncpm_load(path);
   CHECK(model != NULL);
@@ -119,8 +119,7 @@ int main(int argc, char** argv) {
   CHECK(fabs(neural - start_n - sum_n) <= 1e-5 * (1 + fabs(neural) + scale));
   check_against_rebuild(model, &lattice, state, cells);
   printf("%.17g %.17g\n", symbolic, neural);
-  CHECK(ncpm_sweep(state, 1, 2.0, 5, 0, NCPM_BOUNDARY_ONLY, NULL) == NCPM_OK);
-  CHECK(ncpm_sweep(state, 1, 2.0, 6, 1, 0, NULL) == NCPM_OK);
+  CHECK(ncpm_sweep(state, strtoll(argv[3], NULL, 10), 2.0, 5, 0, 0, NULL) == NCPM_OK);
   CHECK(ncpm_get_ids(state, ids) == NCPM_OK);
   check_against_rebuild(model, &lattice, state, cells);
   return 0;

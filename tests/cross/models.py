@@ -16,24 +16,25 @@ GRAPH2 = GRAPH | {"rounds": 2, "properties": []}
 
 ANALYTIC = ("contact", "volume", "surface", "length", "volume_function")
 
-MODELS: dict[str, tuple[int, dict[str, Any]]] = {
-    "local8": (3000, {"neural": LOCAL8}),
-    "local16": (2000, {"neural": LOCAL16}),
-    "paper": (500, {"neural": PAPER}),
-    "graph": (3000, {"neural": GRAPH2}),
-    "graph_hexagonal": (2000, {"neural": GRAPH2, "geometry": "hexagonal"}),
-    "graph_cubic": (1500, {"neural": GRAPH2, "geometry": "cubic"}),
-    "square": (2000, {}),
-    "hexagonal": (2000, {"geometry": "hexagonal"}),
-    "cubic": (2000, {"geometry": "cubic"}),
+MODELS: dict[str, tuple[int, int, dict[str, Any]]] = {
+    "local8": (1000, 1, {"neural": LOCAL8}),
+    "local16": (300, 1, {"neural": LOCAL16}),
+    "paper": (60, 0, {"neural": PAPER}),
+    "graph": (3000, 2, {"neural": GRAPH2}),
+    "graph_hexagonal": (2000, 2, {"neural": GRAPH2, "geometry": "hexagonal"}),
+    "graph_cubic": (1500, 2, {"neural": GRAPH2, "geometry": "cubic"}),
+    "square": (2000, 2, {}),
+    "hexagonal": (2000, 2, {"geometry": "hexagonal"}),
+    "cubic": (2000, 2, {"geometry": "cubic"}),
 }
-"""Flips to compute and the model's description; all have contacts and volumes too, without a network more."""
+"""Flips to compute, Monte Carlo steps to make afterwards, and the model's description; all have contacts and volumes,
+without a network more."""
 
 
 def write(folder: Path) -> None:
     """All models as `NAME.onnx`."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, (_, description) in MODELS.items():
+    for name, (_, _, description) in MODELS.items():
         rng = np.random.default_rng(len(name))
         neural = description.get("neural")
         weights = symbolic_weights(rng, ("contact", "volume") if neural else ANALYTIC)
