@@ -26,7 +26,8 @@ LOUDEST = 255.0
 """Of a message's entries: what the engine's whole numbers hold."""
 
 MARGIN = 1e-5
-"""By which stored ranges are wider than the data, as a share of their values: rounding is not outside."""
+"""By which stored ranges are wider than the data, as a share of their values and deviations: rounding is not outside,
+not even of a round cell's anisotropy, which is 0."""
 
 
 class Round(nn.Module):
@@ -174,8 +175,8 @@ class CellGraph(nn.Module):
             own = inputs[types == cell_type]
             if len(own):
                 least, most = own.amin(0), own.amax(0)
-                self.low[cell_type] = least - MARGIN * least.abs()
-                self.high[cell_type] = most + MARGIN * most.abs()
+                self.low[cell_type] = least - MARGIN * (least.abs() + self.cell_deviation)
+                self.high[cell_type] = most + MARGIN * (most.abs() + self.cell_deviation)
 
 
 def standardised(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
