@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..artifact import Artifact
 from ..delta import Part
-from ..errors import UserError
+from ..errors import UserError, reading
 from ..state import CellState
 from .full import FullEnergyBackend
 
@@ -31,7 +31,7 @@ def make_session(artifact: Artifact, threads: int | None = None) -> Any:
     """An inference session on the best provider that opens."""
     onnxruntime = runtime()
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what it has to say about a file comes as an exception too
     if threads is not None:
         options.intra_op_num_threads = threads
     cpu = "CPUExecutionProvider"
@@ -89,4 +89,5 @@ class OnnxRuntimeBackend(FullEnergyBackend):
         inputs: dict[str, NDArray[Any]] = {"ids": ids, "types": np.repeat(types[None], len(ids), axis=0)}
         if self.artifact.metadata.properties:
             inputs["properties"] = np.repeat(properties[None], len(ids), axis=0)
-        return self.session.run(outputs, inputs)
+        with reading(self.artifact.path, "a model that ONNX Runtime can compute", "export it again"):
+            return self.session.run(outputs, inputs)

@@ -96,9 +96,12 @@ def _images(folder: Path) -> None:
     into = _folder(folder, "types")
     (into / "types.csv").write_text(types)
     Image.fromarray(image).save(into / "image.png")
+    (_folder(folder, "properties") / "properties.csv").write_text("id,age,marker\n1,2.5,0\n2,3e2,1\n")
 
 
 def _cc3d(folder: Path, beside: Path) -> None:
+    from ..cc3d.test_projects import make_project
+
     into = _folder(folder, "vtk")
     image = labels().astype(int)
     fields = [
@@ -116,9 +119,10 @@ def _cc3d(folder: Path, beside: Path) -> None:
         + "".join(f'<CellType TypeId="{n}" TypeName="{t}"/>' for n, t in enumerate(("Medium", "A", "B")))
         + "</CompuCell3DLatticeData>"
     )
-    _verb("cc3d", "new", MODEL, "--state", beside / "states.npz", "-o", folder / "cc3d")
+    make_project(folder / "cc3d", "<PythonScript>Simulation/Sort.py</PythonScript>")
+    project = folder / "written"
+    _verb("cc3d", "new", MODEL, "--state", beside / "states.npz", "-o", project)
     into = _folder(folder, "pif")
-    project = folder / "cc3d"
     for file in (*project.glob("Simulation/*.piff"), *project.glob("Simulation/*.xml")):
         (into / file.name).write_bytes(file.read_bytes())
 

@@ -43,8 +43,8 @@ def _properties(path: Path) -> object:
 
 
 STATES = "{with}/states.npz"
-CC3D = "{folder}/cc3d.cc3d"
-INJECT = ("cc3d", "inject", CC3D, MODEL, "--types", "A=A", "--types", "B=B", "-o", "{out}/project")
+MAPPED = ("--types", "Condensing=A", "--types", "Other=B", "--types", "Wall=medium")
+INJECT = ("cc3d", "inject", "{folder}/Sort.cc3d", MODEL, *MAPPED, "-o", "{out}/project")
 
 TARGETS = (
     Target(
@@ -57,7 +57,7 @@ TARGETS = (
             ("energy", MODEL, "{file}", "--json"),
             ("simulate", MODEL, "--state", "{file}", "--mcs", "1", "--frames", "0", "--snapshots", "1", "-o", "{out}"),
         ),
-        share=5,
+        share=10,
     ),
     Target(
         "model",
@@ -71,36 +71,42 @@ TARGETS = (
             ("morpheus", "new", "{file}", "--state", STATES, "-o", "{out}/model.xml"),
             ("simulate", "{file}", "--init", "blob", "--mcs", "0", "--frames", "0", "--snapshots", "1", "-o", "{out}"),
         ),
-        share=5,
+        share=10,
     ),
-    Target("png", "*.png", mutations.of_png, (_import(), _import("--border", "drop"), _import("--type-channel")), 3),
+    Target("png", "*.png", mutations.of_png, (_import(), _import("--border", "drop"), _import("--type-channel")), 8),
     Target(
         "tiff",
         "*.tif",
         mutations.of_tiff,
         (_import(), _import("--stack", "volume"), _import("--stack", "frames"), _import("--type-channel")),
-        share=5,
+        share=10,
     ),
     Target(
-        "types", "*.csv", mutations.of_text, (("data", "import", "{folder}", "--types", "{file}", "-o", "{out}/d.npz"),)
+        "types",
+        "*.csv",
+        mutations.of_text,
+        (("data", "import", "{folder}", "--types", "{file}", "-o", "{out}/d.npz"),),
+        share=4,
     ),
-    Target("vtk", "*", mutations.of_text, (("data", "import", "{folder}/Step_000.vtk", "-o", "{out}/d.npz"),), 2),
-    Target("pif", "*", mutations.of_text, (("data", "import", "{folder}/init.piff", "-o", "{out}/d.npz"),), 2),
-    Target("checkpoint", "*.gz", mutations.of_gzip, (_import(),)),
+    Target("vtk", "*", mutations.of_text, (("data", "import", "{folder}/Step_000.vtk", "-o", "{out}/d.npz"),), 4),
+    Target("pif", "*", mutations.of_text, (("data", "import", "{folder}/init.piff", "-o", "{out}/d.npz"),), 4),
+    Target("checkpoint", "*.gz", mutations.of_gzip, (_import(),), share=3),
     Target(
         "plotted",
         "*.tif",
         mutations.of_tiff,
         (_import(), _import("--stack", "frames"), _import("--stack", "volume")),
+        share=3,
     ),
     Target(
         "plotted",
         "*.xml",
         mutations.of_text,
         (("data", "import", "{folder}/cell.id_cell.type.tif", "-o", "{out}/d.npz"),),
+        share=3,
     ),
     Target("cc3d", "*.cc3d", mutations.of_text, (INJECT,)),
-    Target("cc3d", "Simulation/*.xml", mutations.of_text, (INJECT,), share=3),
+    Target("cc3d", "Simulation/*.xml", mutations.of_text, (INJECT,), share=8),
     Target("cc3d", "Simulation/*.py", mutations.of_text, (INJECT,)),
     Target(
         "morpheus",
@@ -111,10 +117,10 @@ TARGETS = (
             ("morpheus", "inject", "{file}", MODEL, "--types", "A=A", "--types", "B=B", "-o", "{out}/model.xml"),
             _import(),
         ),
-        share=4,
+        share=8,
     ),
-    Target("toml", "*.toml", mutations.of_text, (_config,), share=2),
-    Target("types", "*.csv", mutations.of_text, (_properties,)),
+    Target("toml", "*.toml", mutations.of_text, (_config,), share=4),
+    Target("properties", "*.csv", mutations.of_text, (_properties,), share=2),
     Target(
         "run",
         "*.safetensors",
