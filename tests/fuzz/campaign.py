@@ -15,7 +15,7 @@ from pathlib import Path
 from .targets import TARGETS
 from .worker import MEMORY, Input, Outcome, serve
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds on the clock after which a worker that does not answer is ended: something hangs outside of Python."""
 START = 600.0
 """Seconds that a worker may take to start, on a machine that does much else."""
