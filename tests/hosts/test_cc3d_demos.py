@@ -14,6 +14,7 @@ from cc3d_steppables.inject import inject
 from cc3d_steppables.project import Project
 from cc3d_steppables.run import host_python
 from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.errors import UserError
 
 from ..cc3d.models import tissue_model
 from .cc3d_tools import demos, edit_script, life_project, needs_cc3d, run
@@ -74,10 +75,11 @@ def test_xml_only(model: Artifact, tmp_path: Path) -> None:
 
 def test_described_in_python(model: Artifact, tmp_path: Path) -> None:
     """A project of PyCoreSpecs, without CC3DML."""
-    injected, said = inject(demos() / "PyCoreSpecs" / "SortingDemo" / "SortingDemo.cc3d", model, tmp_path / "injected")
-    assert "describes itself in Python" in said
-    edit_script(injected, "frequency=1,\n", "frequency=1,\n        types={'Condensing': 'A', 'NonCondensing': 'B'},\n")
-    edit_script(injected, "num_processors=4", "num_processors=1")
+    project = demos() / "PyCoreSpecs" / "SortingDemo" / "SortingDemo.cc3d"
+    with pytest.raises(UserError, match="Condensing, NonCondensing"):
+        inject(project, model, tmp_path / "unmapped")
+    types = {"Condensing": "A", "NonCondensing": "B"}
+    injected, _ = inject(project, model, tmp_path / "injected", types=types)
     ran = run(injected, tmp_path / "ran", steps=10)
     assert not ran.error, ran.error
     assert ran.last_check.startswith("ok")
