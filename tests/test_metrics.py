@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -332,7 +332,8 @@ def test_axial_measures_in_space_on_every_lattice(layout: tuple[str, str], seed:
     types = np.array([0, *[1] * 4, *[2] * 5])
     state = CellState(ids.reshape(shape), types, lattice)
     places = lattice.positions(sites)
-    _, vectors = np.linalg.eigh(np.cov(places[4:].T))
+    values, vectors = np.linalg.eigh(np.cov(places[4:].T))
+    assume(np.diff(values).min() > 1e-6)  # axes of equal variance are any axes
     expected = np.array([(part @ vectors[:, ::-1]).var(axis=0) for part in (places[:4], places[4:])])
     assert metrics.axial_variances(state) == pytest.approx(expected)
     assert metrics.variance_fractions(state) == pytest.approx(expected[:, 0] / expected.sum(axis=1))
