@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
+from math import log
 from pathlib import Path
 
 from neuralcpm_bridge import __version__
@@ -12,6 +13,7 @@ from neuralcpm_bridge.explain import Explanation, explain
 from neuralcpm_bridge.explain.sentences import HARDLY
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.hosting.uncertainty import Limits
+from neuralcpm_bridge.timelapse import frame_note
 
 from .report import analytic, html, learned, sections, trust
 from .report.fit_folder import HELD_OUT_FILE, MODELS, Facts, FitFolder, read_fit
@@ -68,7 +70,7 @@ def _head(found: FitFolder) -> str:
     )
     wanted, cards = facts.rows("data"), []
     for run in found.runs:
-        whose = ", contact and volume alone" if run is found.baseline else ""
+        whose = ", contact and volume alone" if run is found.baseline and facts.adds else ""
         near = sections.reproduced(wanted, facts.rows(run.name))
         cards.append((f"measures as in the data{whose}", f"{near} of {len(wanted)}"))
         if run.name in facts.misfit:
@@ -226,8 +228,9 @@ def _more_data(found: FitFolder) -> Iterator[str]:
         yield "Whether more snapshots would help was not tried: there was no time, or there are too few to halve."
     if facts.lattice.coarser > 1:
         yield f"The model lives on a lattice {facts.lattice.coarser} times coarser than the data: scale states to it."
-    if facts.mcs_per_frame is not None:
-        yield f"One frame of the movie is about {facts.mcs_per_frame:.3g} Monte Carlo steps."
+    if note := frame_note(facts.model_dump()):
+        yield f"{note}, from how cells of the movies move."
+    yield from facts.time_notes
 
 
 # -- how do I use it? -------------------------------------------------------------------------------------------------
@@ -279,11 +282,14 @@ def _injections(model: str) -> list[str]:
 
 def technical(found: FitFolder) -> str:
     facts, runs, truth = found.facts, found.runs, truth_of(found.data)
+    pairs = facts.pairs
     timed = {run.name: microseconds(run.artifact, found.data) for run in runs if run.artifact is not None}
     settings: dict[str, float | None] = {
         "neighbour order of contacts": facts.order,
         "members of the committee": facts.members if facts.adds else None,
         "rounds of messages": facts.rounds if facts.adds else None,
+        "known of what copies kept apart can tell": None if pairs is None else pairs.gain / log(2),
+        "standard errors of it above nothing": None if pairs is None else pairs.standard_errors,
         "training steps": facts.steps,
         "time given, minutes": facts.minutes,
         "seed": facts.seed,

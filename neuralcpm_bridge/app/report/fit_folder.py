@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError
 
 from neuralcpm_bridge.artifact import load_artifact
 from neuralcpm_bridge.errors import UserError
@@ -18,6 +18,7 @@ from .gather import CHECKPOINT_FILE, CURVES_FILE, Run, checkpoint_header, read_c
 RESULT_FILE = "fit.json"
 MODELS = {"closure": ("model.onnx", "samples.npz"), "baseline": ("baseline.onnx", "samples-baseline.npz")}
 HELD_OUT_FILE = "held-out.npz"
+CLOSURE_FOLDER = "closure"
 LARGEST_RESULT = 1 << 24
 """Bytes of a fit.json that is read at all."""
 
@@ -46,6 +47,13 @@ class LatticeFacts(_Known):
     coarser: Count = 1
 
 
+class PairFacts(_Known):
+    """What networks know of copies kept apart from their training: nats per pair, of log 2 at most."""
+
+    gain: FiniteFloat
+    standard_errors: FiniteFloat
+
+
 class Facts(_Known):
     """fit.json."""
 
@@ -67,14 +75,13 @@ class Facts(_Known):
     order: Count | None = None
     rounds: Count | None = None
     steps: Count | None = None
-    mcs_per_frame: FiniteFloat | None = None
+    pairs: PairFacts | None = None
+    mcs_per_frame: Any = None
+    frame_interval: Any = None
+    time_unit: Any = ""
+    time_notes: list[str] = Field(default_factory=list)
     events: list[str] = Field(default_factory=list)
     remarks: list[str] = Field(default_factory=list)
-
-    @field_validator("mcs_per_frame", mode="before")
-    @classmethod
-    def _only_where_it_is_a_number(cls, value: Any) -> Any:
-        return value if isinstance(value, (int, float)) else None
 
     @property
     def kept_apart(self) -> bool:
@@ -122,7 +129,7 @@ def read_fit(folder: Path) -> FitFolder:
         run.samples = load_snapshots(_there(folder / samples), artifact)
         runs[name] = run
     data = load_snapshots(_there(folder / HELD_OUT_FILE), runs["baseline"].artifact)
-    history = folder / f"closure{facts.rounds}"
+    history = folder / CLOSURE_FOLDER
     if facts.adds and (history / CURVES_FILE).is_file():
         runs["closure"].curves = read_curves(history / CURVES_FILE)
     if facts.adds and (history / CHECKPOINT_FILE).is_file():

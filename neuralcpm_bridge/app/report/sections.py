@@ -114,7 +114,7 @@ def data_sentence(data: Snapshots | None, snapshots: int | None = None) -> str:
     types = f" of the types {', '.join(data.type_names[1:])}" if len(data.type_names) > 1 else ""
     lattice = data.lattice
     text = f"{snapshots or len(data)} snapshots of {size_text(lattice.shape)} sites ({lattice.geometry.name}), "
-    text += f"about {cells:.0f} cells{types}, {boundary_text(lattice.boundary)} boundary"
+    text += f"about {cells:.0f} {'cell' if round(cells) == 1 else 'cells'}{types}, {boundary_text(lattice.boundary)} boundary"
     recipe = data.provenance.get("recipe", {})
     if recipe:
         text += f"; generated ({recipe.get('name', 'unnamed')}, {recipe.get('mcs', '?')} MCS each)"
@@ -143,7 +143,8 @@ def curves(runs: Sequence[Run], truth: dict[str, float]) -> str:
         charts.append(svg_chart(f"Energy of data and chains, {run.name}", pairs))
     for run in trained:
         charts += parameter_charts(run, truth)
-    known = html.paragraph("Dashed: the true value, which generated the data.", "faint") if truth else ""
+    dashed = any('class="dashed"' in chart for chart in charts)
+    known = html.paragraph("Dashed: the true value, which generated the data.", "faint") if dashed else ""
     return html.section("Training curves", known, f'<div class="charts">{"".join(charts)}</div>')
 
 
@@ -176,7 +177,8 @@ RESULT_NAMES = {
 
 
 def _spoken(key: str) -> str:
-    return key.replace("lambda", "Volume strength w_S·λ") if key.startswith("lambda") else key
+    spoken = {"push": "What the network charges for a copy, T", "w_NN": "Weight of the network w_NN"}
+    return key.replace("lambda", "Volume strength w_S·λ") if key.startswith("lambda") else spoken.get(key, key)
 
 
 def parameters(runs: Sequence[Run], truth: dict[str, float]) -> str:
