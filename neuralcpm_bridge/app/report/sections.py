@@ -114,7 +114,8 @@ def data_sentence(data: Snapshots | None, snapshots: int | None = None) -> str:
     types = f" of the types {', '.join(data.type_names[1:])}" if len(data.type_names) > 1 else ""
     lattice = data.lattice
     text = f"{snapshots or len(data)} snapshots of {size_text(lattice.shape)} sites ({lattice.geometry.name}), "
-    text += f"about {cells:.0f} {'cell' if round(cells) == 1 else 'cells'}{types}, {boundary_text(lattice.boundary)} boundary"
+    count = "1 cell" if round(cells) == 1 else f"{cells:.0f} cells"
+    text += f"about {count}{types}, {boundary_text(lattice.boundary)} boundary"
     recipe = data.provenance.get("recipe", {})
     if recipe:
         text += f"; generated ({recipe.get('name', 'unnamed')}, {recipe.get('mcs', '?')} MCS each)"
