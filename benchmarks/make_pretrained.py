@@ -1,8 +1,7 @@
-"""A bundled model from a finished experiment: `python benchmarks/make_pretrained.py FOLDER NAME --describe "…"`.
+"""A bundled model from a fit: `python benchmarks/make_pretrained.py RUN DATA NAME --describe "…" [--model baseline]`.
 
-FOLDER is what `neuralcpm reproduce … -o FOLDER` wrote; `--run` names the run inside it. The model is exported with
-what it was trained on, sampled in the embedded host, measured beside the data, and written with a thumbnail to
-`neuralcpm_bridge/pretrained/NAME`.
+RUN is what `neuralcpm fit DATA -o RUN` wrote. The model goes to `neuralcpm_bridge/pretrained/NAME` with what it was
+trained on, the measures of the fresh samples that it was judged by beside those of the data, and a thumbnail.
 """
 
 from __future__ import annotations
@@ -13,60 +12,44 @@ import sys
 from pathlib import Path
 
 from neuralcpm_bridge import UserError
-from neuralcpm_bridge.app.cli.machine import usable_cores
 from neuralcpm_bridge.app.report.gather import sha256
-from neuralcpm_bridge.app.report.measuring import Sampling, draw_samples
+from neuralcpm_bridge.artifact import load_artifact
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.metrics import summary
 from neuralcpm_bridge.pictures import save_png, strip
 from neuralcpm_bridge.pretrained import MODEL_FILE, SUMMARY_FILE, THUMBNAIL_FILE
 from neuralcpm_bridge.snapshots import load_snapshots
-from training.export import export
-from training.trainer import load_run
+from training.export import write_artifact
 
 PRETRAINED = Path(__file__).parent.parent / "neuralcpm_bridge" / "pretrained"
-SHARED_MEASURES = ("p_volume", "p_unfragmented", "heterotypic_fraction", "aspect_ratio")
-"""Measures stated of samples and of the data."""
-RESULTS = ("norm_t1", "norm_tstar", "aspect_gap", "aspect_gap_share")
-"""What an experiment's results.json adds where it holds it."""
+SAMPLES = {"model": "samples.npz", "baseline": "samples-baseline.npz"}
+MEASURES = ("p_volume", "p_unfragmented", "heterotypic_fraction", "aspect_ratio")
 
 
-def make_entry(folder: Path, run: str, target: Path, description: str, sampling: Sampling) -> dict[str, object]:
+def make_entry(run: Path, data_file: Path, model: str, target: Path, description: str) -> dict[str, object]:
     """Write one bundled model; its summary."""
-    hamiltonian, config, header = load_run(folder / run)
-    data_file = folder / "data.npz"
-    data = load_snapshots(data_file)
-    artifact = export(
-        hamiltonian,
-        target / MODEL_FILE,
-        name=target.name,
-        temperature=config.sampler.temperature,
-        training={
-            "experiment": data.provenance.get("generator", folder.name),
-            "snapshots": len(data),
-            "data_sha256": sha256(data_file),
-            "steps": header["step"],
-            "seed": config.run.seed,
-            "preset": config.model.preset,
-            "objective": config.objective.kind,
-        },
-    )
-    samples = draw_samples(artifact, data, sampling)
-    found, wanted = summary(samples, data), summary(data, data)
-    metrics = {key: _of_cells(found[key]) for key in SHARED_MEASURES}
-    results_file = folder / "results.json"
-    results = json.loads(results_file.read_text(encoding="utf-8")) if results_file.is_file() else {}
-    results |= results.get(run, {})
-    metrics |= {key: _of_cells(results[key]) for key in RESULTS if key in results}
+    data, samples = load_snapshots(data_file), load_snapshots(run / SAMPLES[model])
+    found = json.loads((run / "fit.json").read_text(encoding="utf-8"))
+    artifact = load_artifact(run / f"{model}.onnx")
+    training = artifact.metadata.training | {
+        "data": data.provenance.get("generator", data_file.stem),
+        "data_sha256": sha256(data_file),
+        "states": found["states"]["train"],
+        "seed": found["seed"],
+    }
+    named = artifact.metadata.model_copy(update={"name": target.name, "training": training})
+    write_artifact(named, dict(artifact.weights), target / MODEL_FILE)
+    of_samples, of_data = summary(samples, data), summary(data, data)
     content = {
         "description": description,
-        "sampling": {"mcs": sampling.mcs, "replicates": sampling.replicates, "start": "single pixels"},
-        "metrics": metrics,
-        "data": {key: _of_cells(wanted[key]) for key in SHARED_MEASURES},
+        "sampling": {"mcs": found["sample_mcs"], "replicates": len(samples), "start": "single pixels"},
+        "metrics": {key: _of_cells(of_samples[key]) for key in MEASURES},
+        "data": {key: _of_cells(of_data[key]) for key in MEASURES},
     }
     with writing(target / SUMMARY_FILE) as temporary:
         temporary.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    picture = strip([data[0], samples[0]], ["data", f"model, {sampling.mcs} MCS"], type_names=data.type_names, side=160)
+    labels = ["data", f"model, {found['sample_mcs']} MCS"]
+    picture = strip([data[0], samples[0]], labels, type_names=data.type_names, side=160)
     save_png(picture.quantize(64), target / THUMBNAIL_FILE)
     return content
 
@@ -80,16 +63,14 @@ def _of_cells(value: object) -> object:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("data", type=Path)
     parser.add_argument("name")
-    parser.add_argument("--run", default="run", help="the run inside the folder (default: run)")
+    parser.add_argument("--model", choices=SAMPLES, default="model", help="which of the fit's two (default: model)")
     parser.add_argument("--describe", required=True, help="one sentence: what it is, what it was trained on")
-    parser.add_argument("--mcs", type=int, default=1000)
-    parser.add_argument("--replicates", type=int, default=16)
     given = parser.parse_args()
-    sampling = Sampling(given.replicates, given.mcs, 0, usable_cores())
     try:
-        content = make_entry(given.folder, given.run, PRETRAINED / given.name, given.describe, sampling)
+        content = make_entry(given.run, given.data, given.model, PRETRAINED / given.name, given.describe)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

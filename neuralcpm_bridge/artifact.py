@@ -35,8 +35,9 @@ FORMAT = 2
 METADATA_KEY = "neuralcpm"
 CONVENTION = "H = 2/|N| sum over unordered neighbour pairs J + sum lambda (V - V*)^2 + ...; accept min(1, exp(-dH/T))"
 
-CELL_INPUTS = ("volume", "anisotropy", "radius", "surface")
-"""Of a cell of a cell graph: sites, 0 (round) to 1 (a rod), radius of gyration, surface; named properties follow."""
+CELL_INPUTS = ("volume", "anisotropy", "radius", "surface", "prolateness")
+"""Of a cell of a cell graph: sites, 0 (round) to 1 (a rod), radius of gyration, surface, and in 3D the anisotropy with
+its sign, of discs negative; named properties follow."""
 
 ENGINE_KINDS = ("cell_graph", "nh", "local_nh")
 """Networks whose ΔH the engine computes incrementally; the others run on ONNX Runtime."""

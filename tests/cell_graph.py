@@ -74,7 +74,10 @@ def reference(state: CellState, spec: NeuralSpec, weights: Weights) -> list[floa
         trace = np.trace(shape)
         away = shape - np.eye(dimension) * trace / dimension
         anisotropy = np.sqrt((away**2).sum() * dimension / (dimension - 1)) / trace if trace > 0 else 0.0
-        raw = [volume, anisotropy, np.sqrt(trace), surface[cell]]
+        prolateness = 0.0
+        if dimension == 3 and trace > 0:
+            prolateness = np.linalg.det(3 * away / trace) / (2 * (anisotropy**2 + 1e-3))
+        raw = [volume, anisotropy, np.sqrt(trace), surface[cell], prolateness]
         raw += [state.properties[name][cell] for name in spec.properties]
         one_hot = np.arange(1, len(weights["low"])) == state.types[cell]
         return np.concatenate([one_hot, soft(raw, weights, "cell")])
@@ -108,11 +111,18 @@ def reference(state: CellState, spec: NeuralSpec, weights: Weights) -> list[floa
             name, later = f"rounds.{number}", {}
             for cell in alive:
                 own = affine(f"{name}.own", h[cell])
-                total = share[cell, 0] * np.minimum(silu(own + of(f"{name}.medium")), 255)
+                half = own.size // 2
+
+                def heard(a: int, b: int, values: NDArray[np.float64], half: int = half) -> NDArray[np.float64]:
+                    loud = silu(values)
+                    touch = (contacts[a, b] > 0) / 8
+                    return np.r_[share[a, b] * np.minimum(loud[:half], 255), touch * np.minimum(loud[half:], 15)]
+
+                total = heard(cell, 0, own + of(f"{name}.medium"))
                 for (a, b), e in edges.items():
                     if a == cell:
-                        heard = own + of(f"{name}.other.weight") @ h[b] + of(f"{name}.edge.weight") @ e
-                        total = total + share[a, b] * np.minimum(silu(heard), 255)
+                        said = own + of(f"{name}.other.weight") @ h[b] + of(f"{name}.edge.weight") @ e
+                        total = total + heard(a, b, said)
                 psi = silu(affine(f"{name}.psi0", np.concatenate([h[cell], total])))
                 later[cell] = h[cell] + affine(f"{name}.psi1", psi)
             h = later

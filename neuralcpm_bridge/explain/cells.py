@@ -20,6 +20,9 @@ from ..state import CellState
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
+ROUND = 1e-3
+"""Squared anisotropy of cells that count as neither rods nor discs."""
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -61,13 +64,17 @@ class Cells:
         return total
 
     def inputs(self) -> Floats:
-        """Of cells: volume, anisotropy, radius of gyration, surface, properties; `[G, N, 4 + P]`."""
+        """Of cells: volume, anisotropy, radius of gyration, surface, prolateness, properties; `[G, N, 5 + P]`."""
         trace = np.trace(self.shape, axis1=2, axis2=3)
         dimension = self.geometry.dimension
         uneven = self.shape - trace[..., None, None] / dimension * np.eye(dimension)
         squares = (uneven**2).sum(axis=(2, 3)) * dimension / (dimension - 1)
         anisotropy = np.divide(np.sqrt(squares), trace, out=np.zeros_like(trace), where=trace > 0)
-        own = np.stack([self.volume, anisotropy, np.sqrt(trace), self.surface], axis=-1)
+        prolateness = np.zeros_like(trace)
+        if dimension == 3:
+            scaled = dimension * uneven / np.where(trace > 0, trace, 1.0)[..., None, None]
+            prolateness = np.linalg.det(scaled) / (2 * (anisotropy**2 + ROUND))
+        own = np.stack([self.volume, anisotropy, np.sqrt(trace), self.surface, prolateness], axis=-1)
         return np.concatenate([own, self.properties], axis=-1)
 
     def contact_inputs(self) -> Floats:

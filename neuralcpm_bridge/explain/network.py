@@ -9,7 +9,7 @@ from ..errors import UserError
 from .cells import Cells, Floats
 
 FARTHEST = 3.0
-LOUDEST = 255.0
+LOUDEST, LOUDEST_TOUCH, TOUCH = 255.0, 15.0, 0.125
 
 
 class Network:
@@ -40,8 +40,7 @@ class Network:
         inputs = np.concatenate([one_hot, own], axis=-1)
         contacts = standardised(cells.contact_inputs(), known["edge_mean"], known["edge_deviation"])
         norm = np.sqrt(known["surface"] ** 2 + cells.surface**2)
-        to_cells = (cells.contact / norm[:, cells.receiver])[..., None]
-        to_medium = (cells.medium / norm)[..., None]
+        to_cells, to_medium = heard(cells.contact, norm[:, cells.receiver]), heard(cells.medium, norm)
         found = []
         for member in range(self.members):
             name = f"members.{member}"
@@ -60,8 +59,8 @@ class Network:
     ) -> Floats:
         own, other = self._linear(f"{name}.own", h), h @ self._weights[f"{name}.other.weight"].T
         edge = contacts @ self._weights[f"{name}.edge.weight"].T
-        total = to_medium * sound(own + self._weights[f"{name}.medium"])
-        total += cells.summed(to_cells * sound(own[:, cells.receiver] + other[:, cells.sender] + edge))
+        total = message(to_medium, own + self._weights[f"{name}.medium"])
+        total += cells.summed(message(to_cells, own[:, cells.receiver] + other[:, cells.sender] + edge))
         more = silu(self._linear(f"{name}.psi0", np.concatenate([h, total], axis=-1)))
         return h + self._linear(f"{name}.psi1", more)
 
@@ -73,8 +72,16 @@ def silu(values: Floats) -> Floats:
     return values / (1 + np.exp(-np.clip(values, -500, None)))
 
 
-def sound(values: Floats) -> Floats:
-    return np.minimum(silu(values), LOUDEST)
+def heard(contact: Floats, norm: Floats) -> Floats:
+    """Weights of messages along contacts, as shares of the receiver's border and as touches, `[…, 2]`."""
+    return np.stack([contact / norm, TOUCH * (contact > 0)], axis=-1)
+
+
+def message(weights: Floats, values: Floats) -> Floats:
+    """What is heard, `[…, W]`: the first half of the entries by the contact's share, the second by every touch."""
+    half = values.shape[-1] // 2
+    loud = np.minimum(silu(values), np.repeat([LOUDEST, LOUDEST_TOUCH], half))
+    return np.repeat(weights, half, axis=-1) * loud
 
 
 def standardised(values: Floats, mean: Floats, deviation: Floats) -> Floats:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neuralcpm_bridge._engine import Model
+from neuralcpm_bridge.artifact import CELL_INPUTS
 
 TYPES = ("medium", "A", "B")
 Weights = dict[str, NDArray[Any]]
@@ -88,7 +89,7 @@ def network_weights(rng: np.random.Generator, spec: dict[str, Any]) -> Weights:
 
 def graph_weights(rng: np.random.Generator, spec: dict[str, Any]) -> Weights:
     """Random weights of the right shapes for a cell graph; statistics of small cells."""
-    width, inputs = spec["width"], 4 + len(spec["properties"])
+    width, inputs = spec["width"], len(CELL_INPUTS) + len(spec["properties"])
     weights: Weights = {"neural.weight": np.array(1.3)}
 
     def add(name: str, *shape: int, loudness: float = 1.0) -> None:

@@ -12,7 +12,8 @@ from onnx import TensorProto, helper
 
 from neuralcpm_bridge.artifact import NeuralEntry
 
-from ..hamiltonians.cell_graph import FARTHEST, LOUDEST
+from ..hamiltonians.cell_graph import FARTHEST, LOUDEST, LOUDEST_TOUCH, TOUCH
+from ..hamiltonians.graphs import ROUND
 from ..hamiltonians.moments import coordinates_onnx, covariances_onnx, first_sites_onnx, summed_ways_onnx
 
 if TYPE_CHECKING:
@@ -69,14 +70,15 @@ class CellGraphNetwork:
         shape = {pair: self._of_cells(value) for pair, value in covariances_onnx(self.graph).items()}
         trace = b.op("Sum", *(shape[axis, axis] for axis in range(self.graph.geometry.dimension)))
         surface = self._added(contacts.medium, contacts.receiver, contacts.length)
-        own = [self._of_cells(self.graph.volumes), self._anisotropy(shape, trace), b.op("Sqrt", trace), surface]
-        raw = self._columns(own, self._properties())
+        uneven = self._anisotropy(shape, trace)
+        own = [self._of_cells(self.graph.volumes), uneven, b.op("Sqrt", trace), surface]
+        raw = self._columns([*own, self._prolateness(shape, trace, uneven)], self._properties())
         inputs = self._standardised(raw, "cell")
         edges = self._standardised(self._columns(self._edge_inputs(contacts, shape, trace)), "edge")
         known = b.double("neural.surface")
         norm = b.op("Sqrt", b.op("Add", b.op("Mul", known, known), b.op("Mul", surface, surface)))
-        to_cells = self._single(b.unsqueeze(b.op("Div", contacts.length, b.op("Gather", norm, contacts.receiver)), 1))
-        to_medium = self._single(b.unsqueeze(b.op("Div", contacts.medium, norm), 1))
+        to_cells = self._heard(contacts.length, b.op("Gather", norm, contacts.receiver))
+        to_medium = self._heard(contacts.medium, norm)
         features = b.op("Concat", self._one_hot(), inputs, axis=1)
         energies = []
         for member in range(self.spec.members):
@@ -161,6 +163,27 @@ class CellGraphNetwork:
         # Without extent both are 0.
         return b.op("Div", b.op("Sqrt", total), b.op("Max", trace, b.const(TINY, np.float64)))
 
+    def _prolateness(self, shape: Components, trace: str, uneven: str) -> str:
+        b = self.builder
+        if self.graph.geometry.dimension == 2:
+            return self._zeros()
+        one, third = b.const(1.0, np.float64), b.const(1 / 3, np.float64)
+        unit = b.op("Mul", b.op("Max", trace, b.const(TINY, np.float64)), third)
+        a = {
+            (i, j): b.op("Sub", b.op("Div", value, unit), one) if i == j else b.op("Div", value, unit)
+            for (i, j), value in shape.items()
+        }
+
+        def product(*entries: tuple[int, int]) -> str:
+            return b.op("Mul", b.op("Mul", a[entries[0]], a[entries[1]]), a[entries[2]])
+
+        mixed = product((0, 1), (0, 2), (1, 2))
+        less = [product((axis, axis), off, off) for axis, off in enumerate(((1, 2), (0, 2), (0, 1)))]
+        determinant = b.op("Sub", b.op("Sum", product((0, 0), (1, 1), (2, 2)), mixed, mixed), b.op("Sum", *less))
+        squared = b.op("Add", b.op("Mul", uneven, uneven), b.const(ROUND, np.float64))
+        found = b.op("Div", determinant, b.op("Add", squared, squared))
+        return b.op("Where", b.op("Greater", trace, b.const(0.0, np.float64)), found, self._zeros())
+
     def _edge_inputs(self, contacts: Contacts, shape: Components, trace: str) -> list[str]:
         """Length, distance, alignment, own and other radius, `[E]` each."""
         b, zero = self.builder, self.builder.const(0.0, np.float64)
@@ -232,7 +255,17 @@ class CellGraphNetwork:
         return b.op("Add", h, self._linear(psi, f"{name}.psi1"))
 
     def _sound(self, values: str) -> str:
-        return self.builder.op("Min", self.builder.silu(values), self.builder.const(LOUDEST, np.float32))
+        loudest = np.repeat([LOUDEST, LOUDEST_TOUCH], self.spec.width // 2)
+        return self.builder.op("Min", self.builder.silu(values), self.builder.const(loudest, np.float32))
+
+    def _heard(self, contact: str, norm: str) -> str:
+        """Weights of messages along contacts `[n]`, by entry of the message, `[n, W]`."""
+        b, half = self.builder, np.zeros((1, self.spec.width))
+        half[0, self.spec.width // 2 :] = 1
+        touches = b.op("Greater", contact, b.const(0.0, np.float64))
+        touch = b.op("Mul", b.double(touches), b.const(TOUCH, np.float64))
+        share = b.op("Mul", b.unsqueeze(b.op("Div", contact, norm), 1), b.const(1 - half, np.float64))
+        return self._single(b.op("Add", share, b.op("Mul", b.unsqueeze(touch, 1), b.const(half, np.float64))))
 
     def _linear(self, values: str, name: str) -> str:
         """A named dense layer, with a bias where it has one, on `[n, in]`."""

@@ -22,8 +22,12 @@ from .states import States
 FARTHEST = 3.0
 """Inputs are clamped softly to so many deviations: outside of what it has seen, the energy goes flat."""
 
-LOUDEST = 255.0
-"""Of a message's entries: what the engine's whole numbers hold."""
+LOUDEST, LOUDEST_TOUCH = 255.0, 15.0
+"""Of a message's entries, of those weighed by contact and of those of every touch: what the engine's whole numbers
+hold."""
+
+TOUCH = 0.125
+"""Weight of a touch, however short: half of a message's entries count neighbours instead of measuring contacts."""
 
 MARGIN = 1e-5
 """By which stored ranges are wider than the data, as a share of their values and deviations: rounding is not outside,
@@ -31,7 +35,12 @@ not even of a round cell's anisotropy, which is 0."""
 
 
 class Round(nn.Module):
-    """h_i ← h_i + ψ(h_i, Σ_j w_ij φ(h_i, h_j, e_ij) + w_i0 φ(h_i, medium))."""
+    """h_i ← h_i + ψ(h_i, Σ_j w_ij φ(h_i, h_j, e_ij) + w_i0 φ(h_i, medium)).
+
+    The weights w of the first half of φ's entries are shares of the cell's border, those of the second half are the
+    same for every neighbour."""
+
+    loudest: Tensor
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -41,18 +50,24 @@ class Round(nn.Module):
         self.medium = nn.Parameter(torch.empty(width).uniform_(-1, 1) / width**0.5)
         self.psi0 = nn.Linear(2 * width, width)
         self.psi1 = nn.Linear(width, width)
+        loudest = torch.tensor([LOUDEST, LOUDEST_TOUCH]).repeat_interleave(width // 2)
+        self.register_buffer("loudest", loudest, persistent=False)
 
     def forward(self, h: Tensor, weighted: Weighted) -> Tensor:
         """h `[N, W]`."""
         own, other = self.own(h), self.other(h)
         loud = self.sound(own[weighted.receiver] + other[weighted.sender] + self.edge(weighted.edges))
-        total = weighted.to_medium * self.sound(own + self.medium)
-        total = total.index_add(0, weighted.receiver, weighted.to_cells * loud)
+        total = self.weighed(weighted.to_medium, self.sound(own + self.medium))
+        total = total.index_add(0, weighted.receiver, self.weighed(weighted.to_cells, loud))
         return h + self.psi1(F.silu(self.psi0(torch.cat([h, total], dim=1))))
 
+    def sound(self, values: Tensor) -> Tensor:
+        return F.silu(values).minimum(self.loudest)
+
     @staticmethod
-    def sound(values: Tensor) -> Tensor:
-        return F.silu(values).clamp(max=LOUDEST)
+    def weighed(weights: Tensor, values: Tensor) -> Tensor:
+        """Both halves of the entries `[n, W]` times their own weight `[n, 2]`."""
+        return (values.unflatten(1, (2, -1)) * weights[:, :, None]).flatten(1)
 
 
 class Weighted(NamedTuple):
@@ -65,7 +80,7 @@ class Weighted(NamedTuple):
     edges: Tensor
     """`[E, 5]`."""
     to_cells: Tensor
-    """w_ij, `[E, 1]`; `to_medium`: w_i0, `[N, 1]`."""
+    """w_ij of both halves of a message, `[E, 2]`; `to_medium`: w_i0, `[N, 2]`."""
     to_medium: Tensor
 
 
@@ -149,8 +164,8 @@ class CellGraph(nn.Module):
             graphs.receiver,
             graphs.sender,
             standardised(graphs.contacts, self.edge_mean, self.edge_deviation).to(dtype),
-            (graphs.contacts[:, 0] / norm[graphs.receiver])[:, None].to(dtype),
-            (graphs.medium / norm)[:, None].to(dtype),
+            heard(graphs.contacts[:, 0], norm[graphs.receiver]).to(dtype),
+            heard(graphs.medium, norm).to(dtype),
         )
 
     @torch.no_grad()
@@ -179,6 +194,11 @@ class CellGraph(nn.Module):
                 self.high[cell_type] = most + MARGIN * (most.abs() + self.cell_deviation)
 
 
+def heard(contact: Tensor, norm: Tensor) -> Tensor:
+    """Weights of messages along contacts `[n]`: as a share of the receiver's border, and as a touch; `[n, 2]`."""
+    return torch.stack([contact / norm, TOUCH * (contact > 0)], dim=1)
+
+
 def standardised(values: Tensor, mean: Tensor, deviation: Tensor) -> Tensor:
     """Within ± 3, smooth, hardly changed near the data."""
     z = (values - mean.double()) / deviation.double()
@@ -198,8 +218,8 @@ def typical(volume: float, lattice: LatticeEntry, spec: NeuralSpec) -> dict[str,
     surface *= geometry.pairs_per_length(spec.order) * geometry.pair_weight(spec.order)
     along = gyration / geometry.dimension**0.5
     return {
-        "cell_mean": torch.tensor([volume, 0.3, gyration, surface] + [0.0] * properties),
-        "cell_deviation": torch.tensor([volume / 4, 0.2, gyration / 4, surface / 4] + [1.0] * properties),
+        "cell_mean": torch.tensor([volume, 0.3, gyration, surface, 0.0] + [0.0] * properties),
+        "cell_deviation": torch.tensor([volume / 4, 0.2, gyration / 4, surface / 4, 0.2] + [1.0] * properties),
         "edge_mean": torch.tensor([surface / 6, 2 * radius, 1 / geometry.dimension, along, along]),
         "edge_deviation": torch.tensor([surface / 12, radius / 2, 0.2, along / 4, along / 4]),
         "surface": torch.tensor(surface),

@@ -15,6 +15,9 @@ from neuralcpm_bridge.artifact import CELL_INPUTS
 from .moments import Moments, covariances
 from .states import States
 
+ROUND = 1e-3
+"""Squared anisotropy of cells that are neither rods nor discs: what a quotient of nothings would be is rounding."""
+
 EDGE_INPUTS = ("contact", "distance", "alignment", "own radius", "other radius")
 """Of a contact as one of the two cells sees it: its length, how far the middles are apart, how parallel the two cells
 lie, and how far each of them extends along the line between the middles."""
@@ -73,7 +76,8 @@ def _describe(states: States, order: int) -> CellGraphs:
 
     shape = covariances(moments)[state, ids]
     trace = shape.diagonal(dim1=1, dim2=2).sum(1)
-    inputs = [volumes[state, ids].double(), anisotropy(shape, trace), trace.sqrt(), surface]
+    uneven = anisotropy(shape, trace)
+    inputs = [volumes[state, ids].double(), uneven, trace.sqrt(), surface, prolateness(shape, trace, uneven)]
     own = torch.cat([torch.stack(inputs, dim=1), states.properties[state, ids].double()], dim=1)
     way = between_middles(moments, state, ids, receiver, sender)
     contacts = torch.cat([contact[:, None], relations(way, shape, trace, receiver, sender)], dim=1)
@@ -99,6 +103,14 @@ def anisotropy(shape: Tensor, trace: Tensor) -> Tensor:
     round_one = trace[:, None, None] / dimension * torch.eye(dimension, dtype=shape.dtype, device=shape.device)
     squares = (shape - round_one).square().sum((1, 2)) * dimension / (dimension - 1)
     return torch.where(trace > 0, squares.sqrt() / trace.clamp(min=1e-300), 0.0)
+
+
+def prolateness(shape: Tensor, trace: Tensor, uneven: Tensor) -> Tensor:
+    """The anisotropy with a sign: that of rods is positive, of discs negative; 0 in 2D, which has no discs."""
+    if shape.shape[-1] == 2:
+        return torch.zeros_like(trace)
+    scaled = 3 * shape / trace.clamp(min=1e-300)[:, None, None] - torch.eye(3, dtype=shape.dtype, device=shape.device)
+    return torch.where(trace > 0, torch.linalg.det(scaled) / (2 * (uneven.square() + ROUND)), 0.0)
 
 
 def between_middles(moments: Moments, state: Tensor, ids: Tensor, start: Tensor, end: Tensor) -> Tensor:

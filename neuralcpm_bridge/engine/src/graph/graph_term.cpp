@@ -203,7 +203,8 @@ void GraphTerm::sum_messages(int round, Cell& cell) {
   messages_.clear();
   const auto hear = [&](const float* sender, std::int32_t pairs, const float* inputs) {
     if (pairs)
-      messages_.push_back({own, sender + weights.width, nullptr, inputs, sum, float(pairs) * cell.share, false});
+      messages_.push_back(
+          {own, sender + weights.width, nullptr, inputs, sum, float(pairs) * cell.share, kTouch, false});
   };
   hear(weights.round[round].medium.data(), cell.medium_pairs, nothing);
   for (const Contact& contact : cell) hear(cells_.row(cells_[contact.id], round), contact.pairs, contact.inputs);

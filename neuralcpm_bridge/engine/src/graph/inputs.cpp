@@ -15,6 +15,7 @@ void CellInputs::raw(const Tissue& tissue, std::int32_t id, const Shape& shape, 
   out[1] = shape.anisotropy(tissue.lattice.dimension());
   out[2] = shape.radius();
   out[3] = float(pairs) * pair_weight;
+  out[4] = tissue.lattice.dimension() == 3 ? shape.prolateness() : 0.0f;
   for (int i = 0; i < weights_.properties; ++i) out[kCellInputs + i] = float(tissue.property(id, i));
 }
 

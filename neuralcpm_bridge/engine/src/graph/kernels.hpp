@@ -17,7 +17,9 @@ inline constexpr int kRadii = 3;  // where the two radii begin: seen from the ot
 
 // Sums of messages are integers, multiples of 2^-22: they do not depend on the order of the neighbours.
 inline constexpr float kMessageUnit = 1.0f / 4194304.0f;
-inline constexpr float kLoudest = 255.0f;
+inline constexpr float kLoudest = 255.0f, kLoudestTouch = 15.0f;
+// A touch counts an eighth (docs/artifact.md); sums hold an eighth of that, for up to two thousand neighbours.
+inline constexpr float kTouch = 1.0f / 64.0f, kTouchScale = 8.0f;
 
 // A dense layer of every member: out = base + weight · in.
 struct Dense {
@@ -46,15 +48,16 @@ struct Scattered {
   const float* at(std::ptrdiff_t number) const { return rows[number] + first; }
 };
 
-// One message: sum += trunc(weight · min(SiLU(own + edge · inputs + other), kLoudest) / kMessageUnit). The weights of
-// all messages to a cell add up to less than 1, so that no sum overflows.
+// One message: sum += trunc(weight · min(SiLU(own + edge · inputs + other), kLoudest) / kMessageUnit) for the first
+// half of the entries, whose weights of all messages to a cell add up to less than 1, so that no sum overflows; `touch`
+// and kLoudestTouch for the second half.
 struct Message {
   const float* own;     // the receiver's row
   const float* other;   // the sender's row
   const float* before;  // the same as it was, if that message is taken out; else null
   const float* inputs;
   std::int32_t* sum;
-  float weight;
+  float weight, touch;
   bool swapped;  // the inputs are the sender's view of the contact
 };
 

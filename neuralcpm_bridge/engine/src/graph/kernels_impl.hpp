@@ -7,6 +7,7 @@ using ncpm::graph::Dense;
 using ncpm::graph::kBlock;
 using ncpm::graph::kEdgeInputs;
 using ncpm::graph::kLoudest;
+using ncpm::graph::kLoudestTouch;
 using ncpm::graph::kMessageUnit;
 using ncpm::graph::kRadii;
 using ncpm::graph::Message;
@@ -136,16 +137,26 @@ void contacts(ContactColumns& columns) {
 
 // -- messages ---------------------------------------------------------------------------------------------
 
+// Of entries from `first` on: 0 in the first half of a message, 1 in the second.
 template <class V>
-inline typename V::Ints heard(typename V::Floats value, typename V::Floats scale) {
-  return __builtin_convertvector(V::clamp(silu<V>(value), -1.0f, kLoudest) * scale, typename V::Ints);
+inline typename V::Floats second_half(int first, int half) {
+  static constexpr float step[3 * kBlock] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
+                                             1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  const int ahead = half - first;
+  return V::load(step + kBlock - (ahead < -kBlock ? -kBlock : ahead > kBlock ? kBlock : ahead));
+}
+
+template <class V>
+inline typename V::Ints heard(typename V::Floats value, typename V::Floats loudest, typename V::Floats scale) {
+  const auto loud = V::clamp(silu<V>(value), -1.0f, kLoudest);
+  return __builtin_convertvector((loud < loudest ? loud : loudest) * scale, typename V::Ints);
 }
 
 template <class V>
 void messages(int members, int width, std::ptrdiff_t member_stride, const float* edge, const Message* jobs,
               std::ptrdiff_t count) {
   for (const Message* job = jobs; job != jobs + count; ++job) {
-    const auto scale = V::fill(job->weight * (1.0f / kMessageUnit));
+    const float share = job->weight * (1.0f / kMessageUnit), touch = job->touch * (1.0f / kMessageUnit);
     typename V::Floats inputs[kEdgeInputs];
     for (int k = 0; k < kRadii; ++k) inputs[k] = V::fill(job->inputs[k]);
     inputs[kRadii] = V::fill(job->inputs[kRadii + job->swapped]);
@@ -155,10 +166,13 @@ void messages(int members, int width, std::ptrdiff_t member_stride, const float*
       const float* weights = edge + std::ptrdiff_t(member) * kEdgeInputs * width;
       std::int32_t* sum = job->sum + member * width;
       for (int i = 0; i < width; i += V::lanes) {
+        const auto counts = second_half<V>(i, width / 2);
+        const auto loudest = V::fma(counts, V::fill(kLoudestTouch - kLoudest), V::fill(kLoudest));
+        const auto scale = counts > V::fill(0.0f) ? V::fill(touch) : V::fill(share);
         auto value = V::load(job->own + from + i);
         for (int k = 0; k < kEdgeInputs; ++k) value = V::fma(inputs[k], V::load(weights + k * width + i), value);
-        auto total = V::load(sum + i) + heard<V>(value + V::load(job->other + from + i), scale);
-        if (job->before) total -= heard<V>(value + V::load(job->before + from + i), scale);
+        auto total = V::load(sum + i) + heard<V>(value + V::load(job->other + from + i), loudest, scale);
+        if (job->before) total -= heard<V>(value + V::load(job->before + from + i), loudest, scale);
         std::memcpy(sum + i, &total, sizeof total);
       }
     }

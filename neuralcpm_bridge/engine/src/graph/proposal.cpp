@@ -189,6 +189,7 @@ void Proposal::say(int round, int to, const float* sender, const float* before, 
   message.inputs = view.inputs;
   message.sum = own_sums(round, to);
   message.weight = float(pairs) * slots_[to].share;
+  message.touch = pairs > 0 ? kTouch : -kTouch;
   message.swapped = view.swapped;
 }
 

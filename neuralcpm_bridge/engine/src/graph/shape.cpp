@@ -22,6 +22,18 @@ float Shape::anisotropy(int dimension) const {
   return std::sqrt(squares * (float(dimension) / float(dimension - 1))) / trace();
 }
 
+float Shape::prolateness() const {
+  // Squared anisotropy of cells that are neither rods nor discs: what a quotient of nothings would be is rounding.
+  constexpr float kRound = 1e-3f;
+  if (trace() <= 0.0f) return 0.0f;
+  const float unit = 3.0f / trace();
+  const float z = form[0] * unit - 1.0f, y = form[1] * unit - 1.0f, x = form[2] * unit - 1.0f;
+  const float zy = form[3] * unit, zx = form[4] * unit, yx = form[5] * unit;
+  const float determinant = z * (y * x - yx * yx) - zy * (zy * x - yx * zx) + zx * (zy * yx - y * zx);
+  const float uneven = anisotropy(3);
+  return determinant / (2.0f * (uneven * uneven + kRound));
+}
+
 float Shape::radius() const { return std::sqrt(trace()); }
 
 }  // namespace ncpm::graph

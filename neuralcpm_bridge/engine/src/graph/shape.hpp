@@ -5,8 +5,9 @@
 
 namespace ncpm::graph {
 
-inline constexpr int kCellInputs = 4;  // volume, anisotropy, gyration radius, surface; named properties follow
-inline constexpr int kForm = 7;        // covariance zz, yy, xx, zy, zx, yx in space, then its trace
+// Volume, anisotropy, gyration radius, surface, prolateness; named properties follow.
+inline constexpr int kCellInputs = 5;
+inline constexpr int kForm = 7;  // covariance zz, yy, xx, zy, zx, yx in space, then its trace
 
 // A cell as its contacts see it.
 struct Shape {
@@ -19,6 +20,7 @@ struct Shape {
 
   float trace() const { return form[kForm - 1]; }
   float anisotropy(int dimension) const;  // 0: round, 1: a rod
+  float prolateness() const;              // of 3D, the anisotropy with a sign: negative of discs
   float radius() const;                   // of gyration
 };
 

@@ -68,7 +68,9 @@ Round make_round(const Model& model, const Weights& sizes, int number) {
     place(round.project, member, 0, doubles(model.weight(name + ".own.weight")), width);
     place_bias(round.project, member, 0, doubles(model.weight(name + ".own.bias")));
     place(round.project, member, width, doubles(model.weight(name + ".other.weight")), width);
-    const Matrix psi = doubles(model.weight(name + ".psi0.weight"));
+    Matrix psi = doubles(model.weight(name + ".psi0.weight"));
+    for (std::size_t i = 0; i < psi.size(); ++i)
+      if (int(i % (2 * width)) >= width + width / 2) psi[i] *= kTouchScale;  // sums hold less of a touch
     place(round.project, member, 2 * width, psi, 2 * width);
     place_bias(round.project, member, 2 * width, doubles(model.weight(name + ".psi0.bias")));
     place(round.gather, member, 0, psi, 2 * width, width);
