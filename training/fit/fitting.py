@@ -28,11 +28,11 @@ from ..logs import named_parameters
 from ..ranks import Ranks
 from ..samplers import model_of
 from ..trainer import Report, Trainer, TrainingDiverged
-from .analytic import Start, analytic_start, check_like, given, train_baseline
+from .analytic import Given, Start, analytic_start, check_like, given_start, train_baseline
 from .closure import FEWEST_STEPS, MOST_STEPS, POOL, SWEEPS, Lengths, chain_speed, closure_config, closure_model, silent
 from .judging import Judged, judge, rows_of, surprising, verdict
 from .pairs import Pairs, Trained, surprise
-from .plan import Plan, Seen
+from .plan import Plan, Seen, numbers
 from .preparing import Prepared, prepare
 from .relaxation import relaxation
 
@@ -52,6 +52,9 @@ SOMETHING, MISSED = 3.0, 4.0
 HELPS = 0.02
 """Gain, in units of log 2, that all states must have over half of them for more of them to help."""
 
+KEPT_IN_MODELS = ("mcs_per_frame", "frame_interval", "time_unit", "like", "not_read")
+"""Of what was found, in the model files too."""
+
 Tell = Callable[[str], None]
 Show = Callable[[str, float, float], None]
 """What is going on, how much of it is done, of how much."""
@@ -59,13 +62,13 @@ Show = Callable[[str, float, float], None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """`like`: analytic energies, in units of the temperature, that stay as they are: the closure is what they miss."""
+    """`like`: analytic energies that stay as they are: the closure is what they miss."""
 
     minutes: float = 10.0
     members: int = 4
     seed: int = 0
     threads: int = 1
-    like: Hamiltonian | None = None
+    like: Given | None = None
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,7 @@ class Fitting:
         self.clock, self.ranks = Clock(wanted.minutes), Ranks.joined()
         self.prepared: Prepared = prepare(data, wanted.seed, may_coarsen=wanted.like is None)
         if wanted.like is not None:
-            check_like(wanted.like, data)
+            check_like(wanted.like.hamiltonian, data)
         self.train = self.prepared.train
         self.wanted_rows: dict[str, Measured] = rows_of(self.prepared.judge, self.train)
         self.train_rows: dict[str, Measured] = rows_of(self.train, self.train)
@@ -213,7 +216,7 @@ class Fitting:
 
     def _analytic_start(self) -> Start:
         if self.wanted.like is not None:
-            return given(self.wanted.like, self.train, self.wanted.seed, self.wanted.threads)
+            return given_start(self.wanted.like.hamiltonian, self.train, self.wanted.seed, self.wanted.threads)
         section = ModelSection(preset="cellsort", by_type=True)
         return analytic_start(self.train, section, self.wanted.seed, self.wanted.threads)
 
@@ -344,6 +347,7 @@ class Fitting:
             "steps": self.steps if adds else None,
             "events": events,
             "remarks": [*self.prepared.said, *plan.said],
+            **(self.wanted.like.told() if self.wanted.like is not None else {}),
             "parameters": {
                 "closure": named_parameters(plan.analytic if adds else plan.baseline),
                 "baseline": named_parameters(plan.baseline),
@@ -365,7 +369,7 @@ class Fitting:
     def _write(self, result: Fit) -> None:
         found = result.found
         told = {"fit": found["verdict"], "seed": self.wanted.seed, "states": len(self.train)}
-        told |= {key: found[key] for key in ("mcs_per_frame", "frame_interval", "time_unit") if found.get(key)}
+        told |= {key: found[key] for key in KEPT_IN_MODELS if found.get(key)}
         states = [self.prepared.judge[0]]
         for name, model in (("model", result.closure), ("baseline", result.baseline)):
             export(model, self.folder / f"{name}.onnx", name=self.folder.name, training=told, examples=states)
@@ -381,7 +385,7 @@ class Fitting:
         return {
             "seed": self.wanted.seed,
             "members": self.wanted.members,
-            "like": None if self.wanted.like is None else named_parameters(self.wanted.like),
+            "like": None if self.wanted.like is None else numbers(self.wanted.like.hamiltonian),
             "states": [len(train), *train.lattice.shape],
             "sites of cells": int((train.ids > 0).sum()),
         }

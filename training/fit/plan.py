@@ -64,8 +64,8 @@ class Plan:
             "relaxation": self.relaxation,
             "settled": self.settled,
             "residual": self.residual,
-            "analytic": _numbers(self.analytic),
-            "baseline": _numbers(self.baseline),
+            "analytic": numbers(self.analytic),
+            "baseline": numbers(self.baseline),
         }
         if self.closure is not None:
             checkpoints.save(folder / CLOSURE_FILE, checkpoints.Checkpoint(self.closure.state_dict(), {}))
@@ -108,7 +108,8 @@ class Plan:
             raise UserError(f"{path} is not a readable plan of a fit: remove the folder, or choose another.") from None
 
 
-def _numbers(model: Hamiltonian) -> dict[str, Any]:
+def numbers(model: Hamiltonian) -> dict[str, Any]:
+    """Its analytic energies, as JSON has them."""
     return {"weights": {key: value.tolist() for key, value in weights_of(model).items()}, "orders": model.orders}
 
 

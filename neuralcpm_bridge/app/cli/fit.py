@@ -31,6 +31,10 @@ def fit(
         Path,
         typer.Option("--output", "-o", metavar="RUN", help="Folder of the run; continued if it exists."),
     ],
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="PROJECT", help="Your own .cc3d project or Morpheus .xml: learn what its energies miss."),
+    ] = None,
     minutes: Annotated[float, typer.Option(min=0.5, help="Time it may take.")] = 10.0,
     members: Annotated[int, typer.Option(min=1, max=16, help="Networks in the committee.")] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
@@ -39,6 +43,7 @@ def fit(
     """Everything from snapshots to a judged model: contact and volume energies, a learned closure of them, samples of
     both from scattered starts, and a verdict. No setting to tune."""
     with needs_torch("fit"):
+        from neuralcpm_bridge.app.like import like_project, said
         from training.fit import Wanted
         from training.fit import fit as run
         from training.fit.fitting import Narrator
@@ -49,7 +54,8 @@ def fit(
     if output.is_file():
         raise UserError(f"{output} is a file, but fit writes a folder: choose another name with -o.")
     ranks = Ranks.joined()
-    wanted = Wanted(minutes, members, seed, max(1, usable_cores() // ranks.count))
+    given = None if like is None else like_project(like, snapshots)
+    wanted = Wanted(minutes, members, seed, max(1, usable_cores() // ranks.count), given)
     if not ranks.first:
         run(snapshots, output, wanted)
         ranks.leave()
@@ -59,6 +65,8 @@ def fit(
         def show(what: str, done: float, total: float) -> None:
             bar(done, total, what)
 
+        for line in said(given) if given is not None else ():
+            bar.say(line)
         found = run(snapshots, output, wanted, Narrator(bar.say, show))
         bar(0, 1, "writing the report")
         write_fit_report(output)
@@ -68,16 +76,22 @@ def fit(
         return
     print(found.found["verdict"])
     print(f"\nThe report: {output / 'report.html'}\nNext:")
-    for command in next_commands(output):
+    for command in next_commands(output, like):
         print(f"  {command}")
 
 
-def next_commands(output: Path) -> list[str]:
-    """What to run with the model in both hosts, as a shell takes it."""
+def next_commands(output: Path, like: Path | None = None) -> list[str]:
+    """What to run with the model in both hosts, or in the project whose closure it is, as a shell takes it."""
     model, samples = (shlex.quote(str(output / name)) for name in ("model.onnx", "samples.npz"))
+    explain = f"neuralcpm explain {model} -o {shlex.quote(str(output / 'explained'))}"
+    if like is not None:
+        host, target = (
+            ("cc3d", f"{like.stem}-learned") if like.suffix == ".cc3d" else ("morpheus", f"{like.stem}-learned.xml")
+        )
+        return [explain, f"neuralcpm {host} inject {shlex.quote(str(like))} {model} -o {shlex.quote(target)}"]
     name = "Fitted"
     return [
-        f"neuralcpm explain {model} -o {shlex.quote(str(output / 'explained'))}",
+        explain,
         f"neuralcpm cc3d new {model} --state {samples} -o {name}",
         f"neuralcpm morpheus new {model} --state {samples} -o fitted.xml",
     ]
