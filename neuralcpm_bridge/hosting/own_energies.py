@@ -5,14 +5,15 @@ Each host package has a `read_own_energies(path)` that returns one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conventions import Target
+from ..artifact import Metadata
+from ..conventions import Target, model_terms
 from ..errors import UserError
 from ..lattice import Lattice
 from ..terms import TERMS, HostTerm, ModelTerm
@@ -77,3 +78,36 @@ class OwnEnergies:
 
 def _chosen(values: NDArray[np.float64], rows: list[int]) -> NDArray[np.float64]:
     return values[np.ix_(rows, rows)] if values.ndim == 2 else values[rows]
+
+
+def closes(meta: Metadata, read: Callable[[], OwnEnergies], matched: Mapping[str, str]) -> str:
+    """Of a term that was learned beside a project's own energies: whether this project has them, in a sentence; empty
+    where it was not.
+
+    `read` says what this project has, `matched` which of the model's types each of its own is.
+    """
+    source = meta.training.get("like")
+    if not source:
+        return ""
+    try:
+        own = read()
+        names = [own.types[0]] + [name for known in meta.types[1:] for name, model in matched.items() if model == known]
+        found = own.of_types(names).converted()
+    except UserError as error:
+        return f"WARNING: the term was learned beside the energies of {source}, which could not be compared: {error}"
+    now = {key.split(".", 1)[1]: value for key, value in found.weights.items()}
+    other = [] if len(names) == len(meta.types) else ["types"]
+    for term in model_terms(meta):
+        for weight, value in term.values.items():
+            then = value * (term.scale / meta.temperature if weight in TERMS[term.name].energies else 1.0)
+            same = now.pop(f"{term.name}.{weight}", np.empty(0))
+            if same.shape != then.shape or not np.allclose(same, then, rtol=1e-9, atol=1e-12):
+                other.append(term.name)
+    other += [key.split(".")[0] for key in now if "." in key]  # terms that the model does not have
+    other += [name for name, order in meta.orders.items() if found.orders.get(name) != order]
+    if not other:
+        return f"The term was learned beside these very energies ({source}): it is what they miss."
+    return (
+        f"WARNING: the term was learned beside the energies of {source}, and this project has others "
+        f"({listed(dict.fromkeys(other))}): it is not what these miss."
+    )
