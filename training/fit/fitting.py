@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from neuralcpm_bridge.sampling import GROWTH_MCS, sample_from_mixed
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.timelapse import has_movies, mcs_per_frame
 
+from ..chains import Starts, started
 from ..config import ModelSection
 from ..export import export
 from ..hamiltonians import CellGraph, Hamiltonian
@@ -38,6 +40,8 @@ from .relaxation import relaxation
 
 RESULT_FILE = "fit.json"
 CLOSURE_FOLDER = "closure"
+DATA_FILE = "data.npz"
+"""The data as they were given."""
 REPLICATES = 64
 BASELINE_CHAINS, BASELINE_ROUNDS = 48, 48
 RELAXING, PAIRS, SAMPLING, RESERVE = 0.08, 0.3, 0.2, 0.1
@@ -110,15 +114,25 @@ class Fit(NamedTuple):
 
 def fit(data: Snapshots, folder: Path, wanted: Wanted, narrator: Narrator | None = None) -> Fit:
     """Everything from a data set to a judged model; files are written into `folder`."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # some hundred cells: several threads would wait more than they work
-    try:
+    with on_one_thread():
         return Fitting(data, folder, wanted, narrator or Narrator()).run()
+
+
+@contextmanager
+def on_one_thread() -> Iterator[None]:
+    """Of torch: a batch is some hundred cells, and several threads would wait more than they work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(threads)
 
 
 class Fitting:
+    starts: Starts = staticmethod(started)
+    """Of chains of the closure."""
+
     def __init__(self, data: Snapshots, folder: Path, wanted: Wanted, narrator: Narrator) -> None:
         self.data, self.folder, self.wanted, self.narrator = data, folder, wanted, narrator
         self.clock, self.ranks = Clock(wanted.minutes), Ranks.joined()
@@ -170,6 +184,7 @@ class Fitting:
         plan = self._make_plan()
         if self.ranks.first:
             plan.write(self.folder, self._identity())
+            self.data.save(self.folder / DATA_FILE)
         self.ranks.wait()
         # As a continued run will read it: the same numbers in tensors of the same shapes.
         return Plan.read(self.folder, self._identity(), self.train) or plan
@@ -285,7 +300,7 @@ class Fitting:
         config = closure_config(
             plan.section, plan.seen.rounds, wanted.members, plan.lengths, wanted.seed, wanted.threads
         )
-        trainer = Trainer(config, self.train, self.folder / CLOSURE_FOLDER, plan.closure)
+        trainer = Trainer(config, self.train, self.folder / CLOSURE_FOLDER, plan.closure, self.starts)
 
         def show(report: Report) -> None:
             self.narrator.show("training by chains", report.step, report.steps)
