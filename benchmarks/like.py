@@ -47,23 +47,21 @@ class Trial:
 
     host: str
     tissue: Tissue
-    write: Callable[[Artifact, CellState, Path], Path]
+    project: str
+    write: Callable[[Artifact, CellState, Path], None]
 
 
-def write_cc3d(artifact: Artifact, state: CellState, folder: Path) -> Path:
+def write_cc3d(artifact: Artifact, state: CellState, file: Path) -> None:
     """A plain project: CC3DML and a script that starts it."""
-    file = write_project(artifact, state, folder / "Plain", steps=MCS)
+    write_project(artifact, state, file.parent, steps=MCS)
     (file.parent / "Simulation" / "Plain.py").write_text(PLAIN_SCRIPT, encoding="utf-8")
     (file.parent / "Simulation" / "model.onnx").unlink()
     text = file.read_text(encoding="utf-8")
     file.write_text("".join(line for line in text.splitlines(True) if "model.onnx" not in line), encoding="utf-8")
-    return file
 
 
-def write_morpheus(artifact: Artifact, state: CellState, folder: Path) -> Path:
-    file = folder / "plain.xml"
+def write_morpheus(artifact: Artifact, state: CellState, file: Path) -> None:
     new_model(artifact, state, RunPlan(steps=MCS)).write(file)
-    return file
 
 
 TRIALS = {
@@ -72,11 +70,13 @@ TRIALS = {
         Trial(
             "cc3d",
             Tissue("square", 60, (8, 8), 70, STIFF, term="length", strengths=(0, 0.25), wanted=(0, 18)),
+            "Plain/Plain.cc3d",
             write_cc3d,
         ),
         Trial(
             "morpheus",
             Tissue("hexagonal", 60, (8, 8), 70, STIFF, term="length", strengths=(0, 0.25), wanted=(0, 18)),
+            "plain.xml",
             write_morpheus,
         ),
     )
@@ -111,13 +111,15 @@ def tried(trial: Trial, folder: Path, minutes: float, replicates: int, seed: int
     data = folder / "data.npz"
     if not data.exists():
         sample(trial.tissue, SAMPLES, MCS, seed).save(data)
-    start = sample(trial.tissue.without_mechanism(), 1, MCS, seed + 1)[0]
-    project = trial.write(analytic(trial.tissue, folder / "analytic.onnx"), start, folder)
-    run = folder / "run"
+    project, run = folder / trial.project, folder / "run"
+    if not project.exists():
+        start = sample(trial.tissue.without_mechanism(), 1, MCS, seed + 1)[0]
+        trial.write(analytic(trial.tissue, folder / "analytic.onnx"), start, project)
     if not (run / "fit.json").exists():
         call("fit", data, "-o", run, "--like", project, "--minutes", minutes, "--seed", seed)
     learned = folder / ("Learned" if trial.host == "cc3d" else "learned.xml")
-    call(trial.host, "inject", project, run / "model.onnx", "-o", learned)
+    if not learned.exists():
+        call(trial.host, "inject", project, run / "model.onnx", "-o", learned)
     injected = learned / project.name if learned.is_dir() else learned
     states = {
         "data": load_snapshots(data),
