@@ -61,7 +61,7 @@ def write_cc3d(artifact: Artifact, state: CellState, file: Path) -> None:
 
 
 def write_morpheus(artifact: Artifact, state: CellState, file: Path) -> None:
-    new_model(artifact, state, RunPlan(steps=MCS)).write(file)
+    new_model(artifact, state, RunPlan(steps=MCS, snapshots=1)).write(file)
 
 
 TRIALS = {
@@ -101,9 +101,9 @@ def analytic(tissue: Tissue, path: Path) -> Artifact:
 def replicated(trial: Trial, project: Path, folder: Path, replicates: int) -> Snapshots:
     """The last states of runs in the host."""
     if not (folder / "snapshots.npz").exists():
-        call(trial.host, "run", project, "-o", folder, "--replicates", replicates, "--snapshots", 1)
+        call(trial.host, "run", project, "-o", folder, "--replicates", replicates)
     found = load_snapshots(folder / "snapshots.npz")
-    return found.chosen(np.arange(1, len(found), 2))
+    return found.chosen(np.flatnonzero(found.arrays["mcs"] == found.arrays["mcs"].max()))
 
 
 def tried(trial: Trial, folder: Path, minutes: float, replicates: int, seed: int) -> dict[str, object]:
