@@ -13,6 +13,7 @@ from neuralcpm_bridge.conventions import TARGETS, neural_scale
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.fit import Blocks, whole_blocks
 from neuralcpm_bridge.hosting.mapping import UNMAPPED, listed, map_types, unmapped
+from neuralcpm_bridge.hosting.own_energies import closes
 from neuralcpm_bridge.hosting.tables import mapping_table, parameter_table
 from neuralcpm_bridge.hosting.uncertainty import Limits
 
@@ -28,6 +29,7 @@ from .document import (
 )
 from .energies import PLUGINS, Energies
 from .folders import writing_folder
+from .own_energies import read_own_energies
 from .project import MODEL, Project
 from .reader import ProjectFacts
 from .script_text import PLAIN_SCRIPT, has_block, registrations, with_block
@@ -79,7 +81,7 @@ def inject(
             facts = replace(facts, potts_nodes=1)
             check_fit(facts, artifact, "neural")
         if facts is not None:
-            said = _report(facts, artifact, types, weight, extinction)
+            said = _report(facts, artifact, types, weight, extinction) + _closed(project, facts, artifact, types)
         _add_model(project, artifact)
         _add_script(project, ["frequency=1", *options])
     return folder / source.file.name, said + _about_properties(artifact)
@@ -178,6 +180,13 @@ def _report(
     )
     parameters = parameter_table(facts.parameters(artifact.metadata, type_of, facts.temperature))
     return table + warning + (f"\n\nThe model's own energies beside the project's:\n{parameters}" if parameters else "")
+
+
+def _closed(project: Project, facts: ProjectFacts, artifact: Artifact, types: Mapping[str, str] | None) -> str:
+    type_of = map_types(facts.type_names, artifact.metadata.types, types)
+    matched = {facts.type_names[number]: artifact.metadata.types[own] for number, own in type_of.items() if own > 0}
+    sentence = closes(artifact.metadata, lambda: read_own_energies(project.file), matched)
+    return f"\n\n{sentence}" if sentence else ""
 
 
 def _about_properties(artifact: Artifact) -> str:

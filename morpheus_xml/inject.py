@@ -17,12 +17,14 @@ from neuralcpm_bridge.delta import Part
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.fit import Blocks, blind_sentence, whole_blocks
 from neuralcpm_bridge.hosting.mapping import UNMAPPED, map_types
+from neuralcpm_bridge.hosting.own_energies import closes
 from neuralcpm_bridge.hosting.uncertainty import Limits
 
 from .check import check_fit, lacking_properties, require_sound
 from .document import Edit, element_text
 from .elements import VOLUME_SYMBOLS, constraints, contacts, number_text, surface_order
 from .new import learned_attributes, needs_plugin
+from .own_energies import read_own_energies
 from .reader import ELEMENT, TARGET, CellTypeEntry, ModelFile, read_model
 from .upgrade import CURRENT
 
@@ -71,7 +73,8 @@ def inject(
     edits = [edit for entry in model.cell_types for edit in _placed(model, entry, element)]
     note = f"energies weighted by {scale:g} (temperature {model.temperature} here, {meta.temperature:g} in training)"
     blind = blind_sentence(artifact, whole_blocks(artifact, model.lattice.shape, blocks))
-    notes = (note, *_notes(model), *([blind] if blind else []))
+    closed = closes(meta, lambda: read_own_energies(path), matched) if chosen == "neural" else ""
+    notes = (note, *_notes(model), *(sentence for sentence in (blind, closed) if sentence))
     return Injected(model.document.edited([*edits, *resized]), notes)
 
 

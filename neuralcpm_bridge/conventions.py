@@ -11,7 +11,7 @@ are in a host's units is declared with the term (`terms.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from .artifact import Metadata
 from .errors import UserError
-from .lattice import Boundary
+from .lattice import GEOMETRIES, Boundary, Geometry
 from .terms import TERMS, HostTerm, ModelTerm, Values
 
 
@@ -42,6 +42,19 @@ class Target:
     """A cell's surface in the host per ordered pair of neighbours that leaves it, by geometry."""
     highest_order: Mapping[str, int] = field(default_factory=dict)
     """Of the host's neighbourhoods, by geometry; where none is given every order serves."""
+
+    pair_divisors: Mapping[str, Mapping[str, Sequence[float]]] = field(default_factory=dict)
+    """By the host's word for it and the geometry: what it divides counts of neighbour pairs by, by neighbour order; a
+    word without numbers stands for their number, and one that is not here is unknown."""
+
+    def pair_divisor(self, word: str, geometry: Geometry, order: int) -> float | None:
+        """What the host divides a count of neighbour pairs by where its file says this word; None: nobody knows."""
+        if word not in self.pair_divisors:
+            return None
+        known = self.pair_divisors[word].get(geometry.name)
+        if known is None:
+            return float(geometry.neighbour_count(order))
+        return known[order - 1] if order <= len(known) else None
 
     def boundary_named(self, text: str) -> Boundary:
         """The boundary a host takes from the text in its file: periodic to the letter, or with a border.
@@ -80,6 +93,17 @@ TARGETS = {
             property_words='<Property symbol="{name}">',
             surface_unit={"square": 1.0, "hexagonal": 1.0, "cubic": 1.0},
             highest_order={"square": 6, "hexagonal": 5, "cubic": 8},
+            pair_divisors={
+                "none": dict.fromkeys(GEOMETRIES, (1.0,) * 8),
+                "classic": dict.fromkeys(GEOMETRIES, (1.0,) * 8),
+                "size": {},
+                # Of 2.2; newer versions have another table.
+                "norm": {
+                    "square": (1, 3, 5, 11, 15, 18),
+                    "hexagonal": (2.2, 6, 10.4, 22.1, 28.65),
+                    "cubic": (1, 5, 9, 11, 23, 39, 47, 70),
+                },
+            },
         ),
     )
 }

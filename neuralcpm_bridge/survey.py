@@ -82,6 +82,12 @@ def diameter(volume: float, lattice: Lattice) -> float:
     return float(2 * np.sqrt(space / np.pi) if lattice.dimension == 2 else 2 * (3 * space / (4 * np.pi)) ** (1 / 3))
 
 
+def recommended_scale(across: float) -> float:
+    """What images are to be resampled by whose cells are so many sites across: as they are where a model can move them,
+    or where resampling would show no more."""
+    return 1.0 if across <= DIAMETERS[1] else float(f"{BEST_DIAMETER / across:.2g}")
+
+
 def _remarks(found: Survey, data: Snapshots) -> list[str]:
     said = []
     if found.states > 1 and (data.ids == data.ids[0]).all():

@@ -111,6 +111,16 @@ class TermSpec:
         }
         return HostTerm(values, order, self.notes.get(target.key, ""))
 
+    def of_host(self, target: Target, written: ModelTerm) -> tuple[Values, str]:
+        """`in_host` backwards: numbers of a host's element, with the host's temperature as their scale, in the training
+        convention and units of that temperature; and a clause about where the host means something else, if it does."""
+        units = self.pair_units(written, target)
+        values = {
+            name: value / units.get(name, 1.0) / (written.scale if name in self.energies else 1.0)
+            for name, value in written.values.items()
+        }
+        return values, self.hosts[target.key](written)
+
     def described(self, weights: Mapping[str, NDArray[Any]], order: int | None) -> dict[str, Any]:
         """Its entry in the metadata from its weights by name; fields, being as large as the lattice, are counted."""
         entry: dict[str, Any] = {} if order is None else {"order": order}

@@ -257,6 +257,7 @@ def test_wrong_use_is_one_sentence(refused) -> None:
     refused("info")
     refused("info", "--no-such-option")
     refused("verify", "x.onnx", "--flips", "many")
+    assert "--seed" in refused("verify", "x.onnx", "--seed", "-5")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from PIL import Image
 from neuralcpm_bridge import pictures
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice
+from neuralcpm_bridge.pictures import drawing
 from neuralcpm_bridge.pictures.charts import nice_ticks
 from neuralcpm_bridge.pictures.drawing import INK, MEDIUM, PAPER, printable, shortened, text_width
 from neuralcpm_bridge.pictures.planes import Paint, hexagon_extent
@@ -216,6 +217,16 @@ def test_texts_are_spelled_in_letters_the_typeface_has() -> None:
     assert text_width(short, 13) <= 120
     assert short.startswith("a_v")
     assert short.endswith(".tif")
+
+
+def test_names_of_any_length_are_shortened_in_a_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text is measured slowly, and strangers choose names: 70,000 letters must not take minutes."""
+    measured = []
+    monkeypatch.setattr(drawing, "text_width", lambda text, size: measured.append(text) or text_width(text, size))
+    short = shortened("x" * 70_000, 13, 120)
+    assert 110 < text_width(short, 13) <= 120
+    assert len(measured) < 25
+    assert shortened("xxxxx", 13, 0) == "x"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,12 +17,15 @@ from .config import ChainSection
 from .hamiltonians import Hamiltonian
 from .samplers import Advance, Sampler
 
+Starts = Callable[[str, CellState, np.random.Generator], CellState]
+"""A chain's first state from the word for its kind and a datum."""
+
 
 class Chains:
     """The states of persistent chains (none before the first round), each of one group of the configuration."""
 
-    def __init__(self, groups: tuple[ChainSection, ...], count: int) -> None:
-        self.groups = groups
+    def __init__(self, groups: tuple[ChainSection, ...], count: int, starts: Starts | None = None) -> None:
+        self.groups, self.starts = groups, starts or started
         shares = np.cumsum([group.share for group in groups]) / sum(group.share for group in groups)
         self.group = np.searchsorted(shares, (np.arange(count) + 0.5) / count).clip(max=len(groups) - 1)
         self.states: Snapshots | None = None
@@ -50,7 +54,7 @@ class Chains:
     def _begin(self, which: NDArray[np.intp], start: str, partners: Snapshots, rng: np.random.Generator) -> None:
         assert self.states is not None
         for chain in which:
-            begun = started(start, partners[chain], rng)
+            begun = self.starts(start, partners[chain], rng)
             self.states.ids[chain], self.states.types[chain] = begun.ids, begun.types
             self.states.properties[chain] = begun.property_table()
 

@@ -20,7 +20,7 @@ from neuralcpm_bridge.snapshots import Snapshots
 
 from . import checkpoint as checkpoints
 from .build import Description, build_hamiltonian, learn_statistics
-from .chains import Chains, turned
+from .chains import Chains, Starts, turned
 from .config import ChainSection, Config
 from .hamiltonians import CellGraph, Hamiltonian
 from .logs import RunLog, named_parameters
@@ -88,6 +88,7 @@ class Trainer:
         snapshots: Snapshots,
         folder: str | Path | None = None,
         hamiltonian: Hamiltonian | None = None,
+        starts: Starts | None = None,
     ) -> None:
         self.config, self.folder = config, None if folder is None else Path(folder)
         snapshots = snapshots.reading(config.model.properties)
@@ -102,7 +103,7 @@ class Trainer:
         self.pushes = self._make_pushes()
         sampler = config.sampler
         self.sampler = make_sampler(sampler)
-        self.chains = Chains(config.chains, sampler.pool)
+        self.chains = Chains(config.chains, sampler.pool, starts)
         fresh = ChainSection(start="data", reset=1.0, sweeps=config.warmstart.sweeps)
         self.warmup_chains = Chains((fresh,), sampler.pool)
         self.step, self.steps = 0, config.optimizer.steps

@@ -20,7 +20,9 @@ from .frames import ONE_TYPE, Frame, Interval, Problem, Stack, check_types, exte
 from .images import IMAGE_SUFFIXES, TIFF_SUFFIXES, tifffile, written_by
 from .label_images import grouped_by_type, one_type, read_group, read_labels, read_type_table
 from .movies import gather, parse_interval, place_in_time
+from .outlines import Medium, enclosed
 from .preparing import BORDERS, Preparation, Prepared, Window, cut_to_tissue, parse_window, prepare
+from .remarks import about_scale, check_resampling, site_size, suitable_scale, what_happened
 
 __all__ = [
     "BORDERS",
@@ -37,9 +39,6 @@ PIF_SUFFIXES = (".piff", ".pif")
 KINDS = (IMAGE_SUFFIXES, (".vtk",), PIF_SUFFIXES, morpheus.XML_SUFFIXES)
 """What is looked for in a folder, first kind first: a folder of images may hold the model that made them."""
 
-MOST_LOST = 0.25
-"""Share of cells that may vanish in a resampling: specks of a segmentation, not the tissue."""
-
 MASKS = "_cp_masks"
 """How Cellpose ends the names of its masks, which it writes beside the micrographs."""
 
@@ -53,11 +52,13 @@ class ImportOptions:
     type_marks: dict[str, str] = field(default_factory=dict)
     type_names: tuple[str, ...] = ()
     crop: Window | None = None
-    scale: float = 1
+    scale: float | None = 1
+    """None: what suits the size of the cells."""
     border: str = "keep"
     boundary: str | None = None
     lattice: tuple[int, ...] | None = None
     stack: Stack | None = None
+    medium: Medium | None = None
     voxel: tuple[float, ...] | None = None
     interval: Interval | None = None
 
@@ -83,13 +84,14 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
     if options.interval is not None:
         first = next(iter(options.type_marks.values()), "")
         place_in_time(frames, [path for path in files if first in path.stem], options.interval)
-    usable = _on_one_lattice(list(_prepare_all(frames, options, problems)), problems)
+    scale = suitable_scale(frames, options.voxel) if options.scale is None else options.scale
+    usable = _on_one_lattice(list(_prepare_all(frames, options, scale, problems)), problems)
     if options.border == "crop" and usable:
         cut_to_tissue(usable)
     usable = _of_one_size(usable, problems)
     if not usable:
         return Imported(None, problems, [])
-    _check_resampling(usable, options.scale)
+    check_resampling(usable, scale)
     if len({entry.lattice.boundary for entry in usable}) > 1:
         raise UserError("The files have different boundaries: pass --boundary free or --boundary periodic.")
     found = _type_order([entry.frame for entry in usable])
@@ -101,13 +103,15 @@ def import_files(paths: Sequence[Path], options: ImportOptions, leave_out: Path 
         provenance={
             "source": "import",
             "files": list(dict.fromkeys(entry.frame.file.name for entry in usable)),
-            "scale": options.scale,
+            "scale": scale,
             "border": options.border,
+            **site_size(usable),
             **({"time_unit": movies.unit} if movies.unit else {}),
         },
         arrays={"source": np.array([entry.frame.name for entry in usable], dtype=np.str_), **movies.arrays},
     )
-    return Imported(snapshots, problems, _notes(usable) + movies.notes)
+    notes = [*what_happened(usable), *about_scale(usable, scale, asked=options.scale is not None)]
+    return Imported(snapshots, problems, notes + movies.notes)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------
@@ -162,6 +166,7 @@ def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]
             continue
         for frame in frames:
             try:
+                _take_outlines(frame, options)
                 if table is not None:
                     table.apply(frame)
                 elif frame.cell_types is None:
@@ -176,6 +181,22 @@ def _read_all(files: list[Path], options: ImportOptions, problems: list[Problem]
 def _read(path: Path, options: ImportOptions) -> list[Frame]:
     with reading("The file", "readable"):
         return _by_name(path, options)
+
+
+def _take_outlines(frame: Frame, options: ImportOptions) -> None:
+    """Where an image shows walls, what they enclose becomes its labels."""
+    if frame.simulated or frame.cell_types is not None:
+        return
+    with reading("It", "usable", "check the file"):
+        found = enclosed(frame.labels, options.medium)
+    if found is None:
+        return
+    if options.type_table is not None:
+        raise UserError(
+            "It is an image of outlines, whose cells have no numbers, but --types tells types by number: leave --types "
+            "out, or give label images."
+        )
+    frame.labels, frame.told = found
 
 
 def _by_name(path: Path, options: ImportOptions) -> list[Frame]:
@@ -209,8 +230,10 @@ def _typed_alike(frames: list[Frame], problems: list[Problem]) -> list[Frame]:
     return typed
 
 
-def _prepare_all(frames: list[Frame], options: ImportOptions, problems: list[Problem]) -> Iterator[Prepared]:
-    how = Preparation(options.crop, options.scale, options.border, options.boundary, options.voxel)
+def _prepare_all(
+    frames: list[Frame], options: ImportOptions, scale: float, problems: list[Problem]
+) -> Iterator[Prepared]:
+    how = Preparation(options.crop, scale, options.border, options.boundary, options.voxel)
     for frame in frames:
         try:
             with reading("It", "usable", "check the file"):
@@ -272,26 +295,3 @@ def _renamed(found: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
             "'medium': give different names."
         )
     return names or found
-
-
-def _check_resampling(prepared: list[Prepared], scale: float) -> None:
-    """Some specks may vanish; a tissue of which a good part vanishes is another tissue."""
-    lost, cells = sum(entry.lost_to_scale for entry in prepared), sum(entry.cells for entry in prepared)
-    if lost > MOST_LOST * cells:
-        raise UserError(
-            f"{lost} of {cells} cells are too small to survive the resampling with --scale {scale:g}: use a larger "
-            "--scale, so that small cells keep several pixels."
-        )
-
-
-def _notes(prepared: list[Prepared]) -> list[str]:
-    notes = list(dict.fromkeys(entry.resampled for entry in prepared if entry.resampled))
-    torn, states = sum(p.torn for p in prepared), sum(p.torn > 0 for p in prepared)
-    border, scale = sum(p.lost_to_border for p in prepared), sum(p.lost_to_scale for p in prepared)
-    if torn:
-        notes.append(f"{torn} cells in {states} snapshots are in pieces: the simulation does not keep them whole.")
-    if border:
-        notes.append(f"{border} cells at the border were taken out.")
-    if scale:
-        notes.append(f"{scale} cells were too small to survive the resampling.")
-    return notes

@@ -71,7 +71,8 @@ class Frame:
     does not say); `type_order` is the order of the names in the file; `boundary` and `voxel` are None where the file
     does not say, `geometry` where its lattice has sites as an image has pixels; `simulated` says that the lattice comes
     from a cellular Potts model, where loose sites are no defect; `properties` maps names of further numbers of cells to
-    those of each label; `moment` is None where the file does not belong to a movie.
+    those of each label; `moment` is None where the file does not belong to a movie; `told` ends a sentence on how the
+    file was understood, where that is worth one.
     """
 
     file: Path
@@ -86,6 +87,7 @@ class Frame:
     voxel: Voxel | None = None
     properties: dict[str, dict[int, float]] = field(default_factory=dict)
     moment: Moment | None = None
+    told: str = ""
 
     @property
     def name(self) -> str:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from lxml import etree
 from numpy.typing import NDArray
 from PIL import Image
 
 from ..errors import UserError, reading
 from ..files import check_claim
 from .frames import ASK_STACK, MAX_SITES, Interval, Stack, Voxel, check_sites, whole_numbers
-from .safe_xml import parse_bytes
+from .voxels import interval_of, of_axes, ome_pixels, voxel_of
 
 TIFF_SUFFIXES = (".tif", ".tiff")
 IMAGE_SUFFIXES = (*TIFF_SUFFIXES, ".png")
@@ -27,9 +26,6 @@ NO_LABELS = (
 )
 MOST_LATTICES = 10
 """Times as many sites as one lattice may have that all planes of a file may have together."""
-
-MICROMETRES = {"nm": 1e-3, "µm": 1.0, "μm": 1.0, "um": 1.0, "micron": 1.0, "microns": 1.0, "mm": 1e3, "cm": 1e4}
-"""Units that programs write, for axes in different ones."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ def read_images(path: Path, stack: Stack | None = None, channels: int = 1) -> li
         with tifffile().TiffFile(path) as tiff:
             if not tiff.series:
                 raise UserError("The file holds no image: export it again.")
-            voxel, interval = _voxel(tiff), _interval(tiff)
+            voxel, interval = voxel_of(tiff), interval_of(tiff)
             read = [_series(path, series, stack, channels, voxel) for series in tiff.series]
             return [replace(images, interval=interval) for images in read]
 
@@ -95,7 +91,7 @@ def read_planes(path: Path) -> list[NDArray[np.integer]]:
 def ome_depth(path: Path) -> int | None:
     """Planes of one snapshot as a file's OME header says, if it has one."""
     with _image(), tifffile().TiffFile(path) as tiff:
-        pixels = _ome_pixels(str(tiff.pages.first.description))
+        pixels = ome_pixels(str(tiff.pages.first.description))
         text = None if pixels is None else pixels.get("SizeZ")
         return int(text) if text and text.isdigit() and int(text) > 0 else None
 
@@ -113,27 +109,38 @@ def _png(path: Path) -> NDArray[Any]:
     with Image.open(path, formats=("PNG",)) as image:
         check_sites((image.height, image.width))
         check_claim(image.height * image.width, path.stat().st_size, "The image")
-        if image.mode not in ("1", "L", "P", "I", "F") and not image.mode.startswith("I;16"):
-            raise UserError(NO_LABELS)
-        return np.array(image)
+        values = np.array(image)
+        if image.mode in ("1", "L", "P", "I", "F") or image.mode.startswith("I;16"):
+            return values
+        return _grey(values, alpha=image.mode.endswith("A"))
+
+
+def _grey(values: NDArray[Any], alpha: bool) -> NDArray[Any]:
+    """The first of equal colours, as programs write that know no grey; a last channel may say how opaque sites are."""
+    colours = values[..., :-1] if alpha else values
+    if (colours != colours[..., :1]).any() or (alpha and np.ptp(values[..., -1]) > 0):
+        raise UserError(NO_LABELS)
+    return colours[..., 0]
 
 
 def _series(path: Path, series: Any, stack: Stack | None, channels: int, voxel: Voxel | None) -> Images:
     """One series in the order of time, channel, lattice."""
     shape, axes = tuple(series.shape), series.axes
-    if axes.endswith("S") and shape[-1] > 2:
-        raise UserError(NO_LABELS)
-    plan = _named(shape, axes, stack, channels)
+    colours = axes.endswith("S") and shape[-1] > 2
     _check_all(path, [(shape, series.dtype)])
+    if colours:
+        shape, axes = shape[:-1], axes[:-1]
+    plan = _named(shape, axes, stack, channels)
     check_sites([size for size, name in zip(shape, plan, strict=True) if name in "ZYX"])
-    values = whole_numbers(_series_values(path, series))
+    values = _series_values(path, series)
+    values = whole_numbers(_grey(values, alpha=values.shape[-1] == 4) if colours else values)
     order = [axis for name in "TCZYX" for axis in range(len(plan)) if plan[axis] == name]
     values = values.transpose(order)
     sizes = [int(np.prod([size for size, name in zip(shape, plan, strict=True) if name == wanted])) for wanted in "TC"]
     lattice = values.shape[sum(name in "TC" for name in plan) :]
     if sizes[1] != channels:
         sizes = [_alternating(sizes[0], channels), channels]
-    return Images(values.reshape(*sizes, *lattice), _of_axes(voxel, len(lattice)))
+    return Images(values.reshape(*sizes, *lattice), of_axes(voxel, len(lattice)))
 
 
 def _alternating(planes: int, channels: int) -> int:
@@ -231,77 +238,3 @@ def _named(shape: tuple[int, ...], axes: str, stack: Stack | None, channels: int
             "The file has no second channel beside its depth: save labels and types as two channels (C) of one stack."
         )
     return "".join(names)
-
-
-# -- voxels --------------------------------------------------------------------------------------------------------
-
-
-def _voxel(tiff: Any) -> Voxel | None:
-    """Sizes (z, y, x) as ImageJ or OME note them; NaN for what they do not say."""
-    if tiff.is_ome:
-        return _ome_voxel(tiff.ome_metadata)
-    if tiff.is_imagej:
-        return _imagej_voxel(tiff.imagej_metadata or {}, tiff.pages.first.tags)
-    return None
-
-
-def _interval(tiff: Any) -> Interval | None:
-    """Time between frames as ImageJ or OME note it."""
-    size, unit = None, ""
-    if tiff.is_ome:
-        pixels = _ome_pixels(tiff.ome_metadata)
-        if pixels is not None:
-            size, unit = pixels.get("TimeIncrement"), pixels.get("TimeIncrementUnit", "s")
-    elif tiff.is_imagej:
-        notes = tiff.imagej_metadata or {}
-        size, unit = notes.get("finterval"), str(notes.get("tunit", "s"))
-    try:
-        found = Interval(float(size), unit)  # type: ignore[arg-type]  # None is no number either
-    except (TypeError, ValueError):
-        return None
-    return found if 0 < found.size < float("inf") else None
-
-
-def _imagej_voxel(notes: dict[str, Any], tags: Any) -> Voxel | None:
-    try:
-        y, x = (_inverse(tags[name].value) for name in ("YResolution", "XResolution"))
-        return Voxel((float(notes.get("spacing", "nan")), y, x), str(notes.get("unit", "")).replace("\\u00B5", "µ"))
-    except (KeyError, TypeError, ValueError, ZeroDivisionError):
-        return None
-
-
-def _inverse(fraction: tuple[int, int]) -> float:
-    """A pixel's size from pixels per unit."""
-    return float(fraction[1]) / float(fraction[0])
-
-
-def _ome_pixels(text: str) -> etree._Element | None:
-    """What OME's notes say about the first image."""
-    try:
-        return next(parse_bytes(text.encode()).iter("{*}Pixels"), None)
-    except UserError:
-        return None
-
-
-def _ome_voxel(text: str) -> Voxel | None:
-    pixels = _ome_pixels(text)
-    if pixels is None:
-        return None
-    try:
-        sizes = [float(pixels.get(f"PhysicalSize{axis}", "nan")) for axis in "ZYX"]
-    except ValueError:
-        return None
-    units = [pixels.get(f"PhysicalSize{axis}Unit", "µm") for axis in "ZYX"]
-    if len(set(units)) == 1:
-        return Voxel(tuple(sizes), units[0])
-    if not set(units) <= set(MICROMETRES):
-        return None
-    return Voxel(tuple(size * MICROMETRES[unit] for size, unit in zip(sizes, units, strict=True)), "µm")
-
-
-def _of_axes(voxel: Voxel | None, dimension: int) -> Voxel | None:
-    """The sizes along a lattice's axes, if all of them are known."""
-    sizes = () if voxel is None else voxel.sizes[-dimension:]
-    if voxel is None or not all(np.isfinite(size) and size > 0 for size in sizes):
-        return None
-    return Voxel(sizes, voxel.unit)

@@ -16,6 +16,9 @@ from ..metrics import fragments
 from ..state import NO_CELL, CellState, distinct_labels
 from .frames import Frame, Voxel, check_sites, extent_text
 
+MOST_UNEVEN = 100.0
+"""Times its shortest side that a voxel may be long: no microscope does more, but broken headers do."""
+
 CROP_MARGIN = 5
 """Sites of medium left around the tissue by `--border crop`."""
 
@@ -55,6 +58,8 @@ class Prepared:
     lost_to_scale: int = 0
     resampled: str = ""
     """What is to be said where voxels were no cubes, or nobody knows."""
+    side: Voxel | None = None
+    """The length of one site, where its file says it."""
 
     def cut(self, window: Window) -> None:
         self.frame.labels = _cut(self.frame.labels, window)
@@ -100,21 +105,27 @@ def prepare(frame: Frame, how: Preparation) -> Prepared:
         kept = _without_border_cells(labels)
         prepared.lost_to_border = _cells(labels) - _cells(kept)
         labels = kept
-    sizes = _voxel(frame, how.voxel)
-    smallest = min(sizes.sizes) if sizes else 1.0
-    factors = [how.scale * size / smallest for size in sizes.sizes] if sizes else [how.scale] * labels.ndim
+    voxel = _voxel(frame, how.voxel)
+    factors = [how.scale * factor for factor in _to_cubes(voxel, labels.ndim)]
     resampled = labels if set(factors) == {1} else _resampled(labels, factors)
     prepared.cells = _cells(labels)
     prepared.lost_to_scale = prepared.cells - _cells(resampled)
-    if sizes is not None:
-        prepared.resampled = _said(sizes, labels.shape, smallest / how.scale, resampled.shape)
-    elif labels.ndim == 3 and not frame.simulated and frame.voxel is None and how.voxel is None:
+    if voxel is not None:
+        prepared.side = side = Voxel((min(voxel.sizes) / how.scale,), voxel.unit)
+        prepared.resampled = "" if voxel.even else _said(voxel, labels.shape, side, resampled.shape)
+    elif labels.ndim == 3 and not frame.simulated:
         prepared.resampled = "No file says how large its voxels are: they were taken for cubes, else pass --voxel-size."
     if not resampled.any():
         raise UserError("No cells are left of it after cropping, resampling and border cells: change these options.")
     frame.labels = resampled
     prepared.lattice = Lattice.of(resampled.shape, lattice.geometry, lattice.boundary)
     return prepared
+
+
+def cell_sites(frame: Frame, asked: tuple[float, ...] | None) -> tuple[float, int]:
+    """Sites of all cells on the even lattice that a frame becomes, and the number of cells."""
+    factors = _to_cubes(_voxel(frame, asked), frame.labels.ndim)
+    return float(np.count_nonzero(frame.labels) * np.prod(factors)), _cells(frame.labels)
 
 
 def _numbered_by(every: NDArray[np.integer], state: CellState, own: Sequence[int]) -> CellState:
@@ -163,6 +174,11 @@ def _torn_cells(frame: Frame, lattice: Lattice) -> int:
     pieces = fragments(CellState.from_labels(frame.labels, lattice=lattice), dilated=frame.simulated)
     torn = np.flatnonzero(pieces > 1)
     if torn.size and not frame.simulated:
+        if pieces.size == 2:
+            raise UserError(
+                f"It holds one label in {pieces[1]} pieces, as a mask of many cells does, and no thin walls part them: "
+                "give every cell a number of its own (Fiji: MorphoLibJ, Connected Components Labeling)."
+            )
         label = distinct_labels(frame.labels)[torn[0] - 1]
         others = f" (and {torn.size - 1} more)" if torn.size > 1 else ""
         raise UserError(
@@ -192,22 +208,30 @@ def _without_border_cells(labels: NDArray[np.integer]) -> NDArray[np.integer]:
 
 
 def _voxel(frame: Frame, asked: tuple[float, ...] | None) -> Voxel | None:
-    """Sizes that differ between axes; None where there is nothing to even out."""
+    """Sizes along the axes, as asked for, or as the file has them."""
     voxel = frame.voxel
     if asked is not None:
         if len(asked) != frame.labels.ndim:
             raise UserError(
                 f"It has {frame.labels.ndim} axes, but --voxel-size gives {len(asked)} numbers: give one per axis."
             )
-        voxel = Voxel(asked, voxel.unit if voxel else "")
-    return None if voxel is None or voxel.even else voxel
+        return Voxel(asked, voxel.unit if voxel else "")
+    if voxel is not None and max(voxel.sizes) > MOST_UNEVEN * min(voxel.sizes):
+        raise UserError(f"Its pixels are said to be of {voxel}, which no microscope makes: pass --voxel-size.")
+    return voxel
 
 
-def _said(voxel: Voxel, before: Sequence[int], side: float, after: Sequence[int]) -> str:
+def _to_cubes(voxel: Voxel | None, dimension: int) -> list[float]:
+    """What each axis is resampled by, so that sites are as long as the voxel's shortest side along all of them."""
+    if voxel is None or voxel.even:
+        return [1.0] * dimension
+    return [size / min(voxel.sizes) for size in voxel.sizes]
+
+
+def _said(voxel: Voxel, before: Sequence[int], side: Voxel, after: Sequence[int]) -> str:
     what, shape = ("Voxels", "cubes") if len(before) == 3 else ("Pixels", "squares")
-    even = Voxel((side,), voxel.unit)
     return (
-        f"{what} of {voxel} were resampled to {shape} of {even}: {size_text(before)} sites became {size_text(after)}."
+        f"{what} of {voxel} were resampled to {shape} of {side}: {size_text(before)} sites became {size_text(after)}."
     )
 
 

@@ -42,17 +42,31 @@ def fragments(state: CellState, dilated: bool = False) -> NDArray[np.int64]:
     `dilated`: each cell is dilated twice first, as in the paper's code, so that loose pixels do not count.
     """
     runs, run_ids = _runs(state.ids)
-    roots = np.arange(run_ids.size)
-    geometry = state.lattice.geometry
-    for offset in geometry.half_offsets(geometry.moore_order):
-        # Part by part: what one has joined is no open edge of the next, so that few are ever held.
-        for here, there in state.lattice.windows(offset):
-            roots = joined(roots, *_run_edges(state, runs, roots, here, there))
+    roots = _joined_runs(state, runs, run_ids.size, state.lattice.geometry.moore_order)
     counts = _pieces_per_id(roots, run_ids, state.types.size)
     if dilated and counts.max(initial=0) > 1:
         roots = joined(roots, *_near_pieces(state, counts > 1, runs, roots))
         counts = _pieces_per_id(roots, run_ids, state.types.size)
     return counts
+
+
+def piece_map(state: CellState, order: int = 1) -> NDArray[np.int64]:
+    """Which connected piece of a cell every site belongs to, shaped like the ids: 1, 2, … in the order of their first
+    sites, 0 for the medium. Sites hang together across neighbourhoods of this order."""
+    runs, run_ids = _runs(state.ids)
+    roots = _joined_runs(state, runs, run_ids.size, order)
+    first = (roots == np.arange(roots.size)) & (run_ids > 0)
+    return np.where(run_ids > 0, np.cumsum(first)[roots], 0)[runs]
+
+
+def _joined_runs(state: CellState, runs: NDArray[np.int32], count: int, order: int) -> NDArray[np.intp]:
+    """The first run of the piece that every run belongs to."""
+    roots = np.arange(count)
+    for offset in state.lattice.geometry.half_offsets(order):
+        # Part by part: what one has joined is no open edge of the next, so that few are ever held.
+        for here, there in state.lattice.windows(offset):
+            roots = joined(roots, *_run_edges(state, runs, roots, here, there))
+    return roots
 
 
 def _runs(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import unicodedata
+from bisect import bisect_right
 from pathlib import Path
 from typing import Any, cast
 
@@ -75,11 +76,13 @@ def shortened(text: str, size: int, width: int) -> str:
     text = printable(text)
     if text_width(text, size) <= width:
         return text
-    for kept in range(len(text) - 1, 1, -1):
-        head, tail = text[: (kept + 1) // 2], text[len(text) - kept // 2 :]
-        if text_width(f"{head}...{tail}", size) <= width:
-            return f"{head}...{tail}"
-    return text[:1]
+
+    def cut(kept: int) -> str:
+        return f"{text[: (kept + 1) // 2]}...{text[len(text) - kept // 2 :]}"
+
+    # Halving, for names that strangers chose may have any length.
+    kept = bisect_right(range(2, len(text)), width, key=lambda letters: text_width(cut(letters), size)) + 1
+    return cut(kept) if kept > 1 else text[:1]
 
 
 def type_colour(number: int) -> Colour:

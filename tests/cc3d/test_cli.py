@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +36,14 @@ def test_new_and_inject(cli, tissue: Artifact, state: Path, tmp_path: Path) -> N
     )
     assert code == 0, err
     assert "type 3       Wall" in out
+
+
+def test_the_next_command_can_be_run_as_it_is_printed(cli, tissue: Artifact, state: Path, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    made = tmp_path / "1 bad name!" / "p q"
+    _, out, _ = cli("cc3d", "new", tissue.path, "--state", state, "-o", made)
+    words = shlex.split(out.partition("run it with ")[2].strip().rstrip("."))
+    assert words == ["neuralcpm", "cc3d", "run", str(made / "p_q.cc3d"), "-o", "RESULTS"]
+    assert (made / "p_q.cc3d").is_file()
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,14 @@ def labels() -> np.ndarray:
     return image
 
 
+def outlines() -> np.ndarray:
+    """Four cells inside bright walls."""
+    image = np.zeros((20, 24), dtype=np.uint8)
+    for line in (np.s_[3, 3:20], np.s_[9, 3:20], np.s_[15, 3:20], np.s_[3:16, 3], np.s_[3:16, 11], np.s_[3:16, 19]):
+        image[line] = 255
+    return image
+
+
 TYPE_OF = np.zeros(256, dtype=np.uint8)
 TYPE_OF[[3, 7, 200]] = 1, 2, 1
 
@@ -83,9 +91,13 @@ def _images(folder: Path) -> None:
     Image.fromarray(image).save(into / "grey.png")
     Image.fromarray(image.astype(np.uint16)).save(into / "deep.png")
     Image.fromarray(image).convert("P").save(into / "palette.png")
+    Image.fromarray(outlines()).save(into / "outlines.png")
+    Image.fromarray(outlines()).convert("RGB").save(into / "colours.png")
     into = _folder(folder, "tiff")
     stack = np.stack([image, TYPE_OF[image]])
     tifffile.imwrite(into / "plain.tif", image)
+    tifffile.imwrite(into / "outlines.tif", np.stack([outlines()] * 3, axis=-1), photometric="rgb")
+    tifffile.imwrite(into / "tagged.tif", image, resolution=(20_000, 10_000), resolutionunit="centimeter")
     tifffile.imwrite(into / "zlib.tif", image.astype(np.float32), compression="zlib")
     voxels = {"axes": "ZYX", "spacing": 2.0, "unit": "um"}
     tifffile.imwrite(into / "imagej.tif", stack, imagej=True, resolution=(2, 2), metadata=voxels)

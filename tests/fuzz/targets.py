@@ -73,7 +73,13 @@ TARGETS = (
         ),
         share=10,
     ),
-    Target("png", "*.png", mutations.of_png, (_import(), _import("--border", "drop"), _import("--type-channel")), 8),
+    Target(
+        "png",
+        "*.png",
+        mutations.of_png,
+        (_import(), _import("--border", "drop"), _import("--type-channel"), _import("--scale", "auto")),
+        share=8,
+    ),
     Target(
         "tiff",
         "*.tif",

@@ -61,7 +61,7 @@ def test_nothing_is_overwritten_by_a_failed_import(cli, tmp_path: Path) -> None:
         (np.full((9, 9), 0.5, dtype=np.float32), "fractions"),
         (np.full((9, 9), np.nan, dtype=np.float32), "fractions"),
         (np.full((9, 9), -3, dtype=np.int16), "negative label"),
-        (np.zeros((9, 9, 3), dtype=np.uint8), "colour picture"),
+        (np.arange(243, dtype=np.uint8).reshape(9, 9, 3), "colour picture"),
         (np.zeros((9, 9), dtype=np.complex64), "whole numbers"),
     ],
 )
@@ -72,7 +72,7 @@ def test_tiffs_that_are_no_label_images(image: np.ndarray, words: str, cli, tmp_
 
 
 def test_other_files_that_are_no_label_images(cli, tmp_path: Path) -> None:
-    Image.new("RGB", (9, 9)).save(tmp_path / "a.png")
+    Image.new("RGB", (9, 9), "red").save(tmp_path / "a.png")
     assert "colour picture" in problems(cli, tmp_path / "a.png")[0]
     (tmp_path / "b.png").write_bytes(b"")
     assert "not a readable image" in problems(cli, tmp_path / "b.png")[0]
@@ -143,6 +143,8 @@ def test_bad_images_per_type(cli, tmp_path: Path) -> None:
         (("--crop", "500x500"), "do not hold the part"),
         (("--crop", "2x2+0+0"), "No cells are left"),
         (("--scale", "0"), "--scale is 0"),
+        (("--scale", "inf"), "--scale is inf"),
+        (("--scale", "half"), "--scale is half, but a factor above 0 and up to 100 is needed, or auto"),
         (("--type", "red"), "NAME=MARK"),
         (("--type", "R=a", "--type-channel"), "in several ways"),
         (("--type-names", "a,b,c"), "3 names were given for 1 types (cell)"),

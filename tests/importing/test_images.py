@@ -189,6 +189,39 @@ def test_a_tissue_lost_in_resampling_is_refused(refused, tmp_path: Path) -> None
     assert not (tmp_path / "none.npz").exists()
 
 
+@pytest.mark.parametrize("scale", ["1e-9", "0.02"])
+def test_resampling_that_leaves_a_few_cells_of_many_is_refused(scale: str, refused, tmp_path: Path) -> None:
+    said = refused("data", "import", EXAMPLE, "--scale", scale, "-o", tmp_path / "none.npz")
+    assert "of 316 cells are too small to survive the resampling" in said
+    assert not (tmp_path / "none.npz").exists()
+
+
+def test_a_single_cell_needs_a_shape_too(refused, tmp_path: Path) -> None:
+    path = save_image(tmp_path / "a.png", np.pad(np.ones((30, 30), dtype=int), 9))
+    assert "no shape" in refused("data", "import", path, "--scale", 1e-9, "-o", tmp_path / "none.npz")
+    assert not (tmp_path / "none.npz").exists()
+
+
+def test_the_scale_that_suits_the_cells(load, tmp_path: Path) -> None:
+    """Recommended where cells are too large for a model to move, and what --scale auto takes; otherwise left alone."""
+    small = save_image(tmp_path / "small.png", labels())
+    large = save_image(tmp_path / "large.png", np.kron(labels(), np.ones((8, 8), dtype=int)))
+    found, said = load(small)
+    assert "--scale" not in said
+    found, said = load(small, "--scale", "auto")
+    assert "--scale auto is 1: cells are 6 sites across." in said
+    assert found.provenance["scale"] == 1
+    found, said = load(large)
+    assert "Cells are 50 sites across, which a model moves slowly: --scale 0.24 (what --scale auto chooses)" in said
+    assert found.lattice.shape == (160, 192)
+    automatic, said = load(large, "--scale", "auto")
+    assert "--scale auto is 0.24: cells are 12 sites across." in said
+    assert automatic.provenance["scale"] == 0.24
+    by_hand, said = load(large, "--scale", 0.24)
+    assert (automatic.ids == by_hand.ids).all()
+    assert "--scale" not in said
+
+
 @pytest.mark.parametrize("names", ["A,A", "A,", "medium,A"])
 def test_types_need_names_of_their_own(names: str, refused, tmp_path: Path) -> None:
     types = EXAMPLE / "types.csv"

@@ -108,6 +108,43 @@ def test_pixels_of_plane_images_that_are_no_squares(load, tmp_path: Path) -> Non
     assert "Pixels of 1 × 0.5 were resampled to squares of 0.5" in said
 
 
+@pytest.mark.parametrize(
+    ("per_unit", "unit", "said_of_it"),
+    [
+        ((20_000, 20_000), "centimeter", "A site is 0.5 µm wide."),
+        ((50_800, 50_800), "inch", "A site is 0.5 µm wide."),
+        ((20_000, 10_000), "centimeter", "Pixels of 1 × 0.5 µm were resampled to squares of 0.5 µm"),
+        ((2, 1), "none", "Pixels of 1 × 0.5 were resampled to squares of 0.5:"),
+        ((300, 300), "inch", ""),
+        ((1, 1), "none", ""),
+    ],
+)
+def test_sizes_from_the_tags_of_any_tiff(
+    per_unit: tuple[int, int], unit: str, said_of_it: str, load, tmp_path: Path
+) -> None:
+    """Pixels per inch or centimetre; dots on paper are no size of cells."""
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, labels().astype(np.uint16), resolution=per_unit, resolutionunit=unit)
+    found, said = load(path)
+    assert said_of_it in said
+    assert ("A site is" in said) == ("µm" in said_of_it)
+    assert found.provenance.get("site_size") == (0.5 if "µm" in said_of_it else None)
+    assert found.lattice.shape == (20 * max(per_unit) // min(per_unit), 24)
+
+
+def test_the_size_of_a_site_is_kept(load, cli, tmp_path: Path) -> None:
+    as_ome(tmp_path / "a.ome.tif", SOLID)
+    found, said = load(tmp_path / "a.ome.tif", "--scale", 0.8)
+    assert (found.provenance["site_size"], found.provenance["length_unit"]) == (0.625, "µm")
+    assert "A site is 0.625 µm wide." in said
+    tifffile.imwrite(tmp_path / "a.tif", SOLID, imagej=True, resolution=EVEN, metadata={"axes": "ZYX", "unit": "pixel"})
+    found, said = load(tmp_path / "a.tif")
+    assert "A site is" not in said
+    tifffile.imwrite(tmp_path / "b.tif", labels().astype(np.uint16), imagej=True, resolution=(1000, 1))
+    assert "which no microscope makes: pass --voxel-size" in problems(cli, tmp_path / "b.tif")[0]
+    assert load(tmp_path / "b.tif", "--voxel-size", "1,1")[0].lattice.shape == (20, 24)
+
+
 def test_crop_and_border_in_3d(load, cli, tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     as_plantseg(path, SOLID)

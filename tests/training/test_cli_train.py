@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ for verb in (verbs.train, verbs.export, verbs.evaluate, verbs.reproduce):
     app.command()(verb)
 app.command("cellsort")(verbs.data_cellsort)
 app.command("elongation")(verbs.data_elongation)
+app.command("cellular-mnist")(verbs.data_cellular_mnist)
 
 SHORT = """
 [data]
@@ -50,6 +52,13 @@ def call(*arguments: str | Path) -> str:
         raise result.exception
     assert result.exit_code == 0, result.output
     return result.stdout
+
+
+def said(*arguments: str | Path) -> str:
+    """Everything a verb prints, errors and progress too."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 @pytest.fixture
@@ -94,6 +103,22 @@ def test_generated_data_are_a_data_set(tmp_path: Path) -> None:
     assert load_snapshots(tmp_path / "h.npz").lattice.geometry.name == "hexagonal"
     call("elongation", "-o", tmp_path / "c.npz", "--samples", "1", "--mcs", "1", "--lattice", "cubic")
     assert load_snapshots(tmp_path / "c.npz").ids.shape == (1, 30, 30, 30)
+
+
+def test_what_takes_long_is_said_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first state of many, with how to ask for fewer; nothing where the end is near."""
+    wanted = ("cellular-mnist", "-o", tmp_path / "a.npz", "--samples", "2", "--mcs", "1")
+    assert "will take about" not in said(*wanted)
+    monkeypatch.setattr(verbs, "SILENT_SECONDS", -1.0)
+    words = said(*wanted)
+    assert "2 states will take about" in words
+    assert "--samples asks for fewer" in words
+
+
+def test_the_next_command_can_be_run_as_it_is_printed(folder: Path) -> None:
+    run = folder / "a bad name!"
+    printed = call("train", folder / "run.toml", "-o", run).partition("next: ")[2]
+    assert shlex.split(printed) == ["neuralcpm", "export", str(run), "-o", "model.onnx"]
 
 
 def test_mistakes_are_named(folder: Path) -> None:

@@ -20,7 +20,7 @@ from neuralcpm_bridge.state import CellState
 from training.config import ModelSection
 from training.datasets import RECIPES, TYPE_NAMES, generate, scattered_cells
 from training.engine import engine_model
-from training.fit import Wanted, fit
+from training.fit import Given, Wanted, fit
 from training.fit import closure as closures
 from training.fit import fitting as stages
 from training.fit import pairs as pairing
@@ -205,12 +205,12 @@ def test_a_fit_leaves_what_it_promises_and_goes_on(tmp_path: Path, elongated: Sn
 @pytest.mark.usefixtures("quick")
 def test_given_energies_stay_as_they_are(tmp_path: Path, elongated: Snapshots) -> None:
     like = analytic_start(elongated, SECTION, 0, 1).hamiltonian
-    found = fit(elongated, tmp_path / "run", Wanted(minutes=0.5, members=1, like=like))
+    found = fit(elongated, tmp_path / "run", Wanted(minutes=0.5, members=1, like=Given(like)))
     assert found.closure.terms["contact"].energies.tolist() == pytest.approx(like.terms["contact"].energies.tolist())
     assert found.closure.terms["volume"].target.tolist() == pytest.approx(like.terms["volume"].target.tolist())
     free = [CellState(state.ids, state.types, replace(state.lattice, boundary=("free", "free"))) for state in elongated]
     with pytest.raises(UserError, match="boundary"):
-        fit(Snapshots.from_states(free, type_names=TYPE_NAMES), tmp_path / "other", Wanted(like=like))
+        fit(Snapshots.from_states(free, type_names=TYPE_NAMES), tmp_path / "other", Wanted(like=Given(like)))
 
 
 @pytest.mark.usefixtures("quick")

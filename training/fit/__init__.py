@@ -7,6 +7,7 @@ are. What it chose is kept in `plan.json`, so that a run that was killed goes on
 
 from __future__ import annotations
 
+from .analytic import Given
 from .fitting import Fit, Wanted, fit
 
-__all__ = ["Fit", "Wanted", "fit"]
+__all__ = ["Fit", "Given", "Wanted", "fit"]

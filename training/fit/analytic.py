@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,6 +47,21 @@ class Start:
     acceptance: float
 
 
+@dataclass(frozen=True)
+class Given:
+    """Analytic energies of somebody's own project, in units of its temperature, that stay as they are; `not_read`: what
+    else acts on cells there."""
+
+    hamiltonian: Hamiltonian
+    source: str = ""
+    temperature: float = 1.0
+    not_read: tuple[str, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """As the model file and fit.json have it."""
+        return {"like": self.source, "like_temperature": self.temperature, "not_read": list(self.not_read)}
+
+
 def analytic_start(data: Snapshots, section: ModelSection, seed: int, threads: int) -> Start:
     """Contact energies and by type a volume constraint, strength and target, from single flips, checked by chains."""
     section = section.model_copy(update={"order": section.order or best_order(data, section, seed)})
@@ -70,7 +86,7 @@ def analytic_start(data: Snapshots, section: ModelSection, seed: int, threads: i
     return Start(hamiltonian, section, tuple(said), acceptance)
 
 
-def given(like: Hamiltonian, data: Snapshots, seed: int, threads: int) -> Start:
+def given_start(like: Hamiltonian, data: Snapshots, seed: int, threads: int) -> Start:
     """H_S as somebody wrote it; said where data do not stay as they are under it."""
     acceptance, after = leave_data(like, data, seed, threads)
     said = []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from neuralcpm_bridge.sampling import GROWTH_MCS, sample_from_mixed
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.timelapse import has_movies, mcs_per_frame
 
+from ..chains import Starts, started
 from ..config import ModelSection
 from ..export import export
 from ..hamiltonians import CellGraph, Hamiltonian
@@ -28,16 +30,18 @@ from ..logs import named_parameters
 from ..ranks import Ranks
 from ..samplers import model_of
 from ..trainer import Report, Trainer, TrainingDiverged
-from .analytic import Start, analytic_start, check_like, given, train_baseline
+from .analytic import Given, Start, analytic_start, check_like, given_start, train_baseline
 from .closure import FEWEST_STEPS, MOST_STEPS, POOL, SWEEPS, Lengths, chain_speed, closure_config, closure_model, silent
 from .judging import Judged, judge, rows_of, surprising, verdict
 from .pairs import Pairs, Trained, surprise
-from .plan import Plan, Seen
+from .plan import Plan, Seen, numbers
 from .preparing import Prepared, prepare
 from .relaxation import relaxation
 
 RESULT_FILE = "fit.json"
 CLOSURE_FOLDER = "closure"
+DATA_FILE = "data.npz"
+"""The data as they were given."""
 REPLICATES = 64
 BASELINE_CHAINS, BASELINE_ROUNDS = 48, 48
 RELAXING, PAIRS, SAMPLING, RESERVE = 0.08, 0.3, 0.2, 0.1
@@ -52,6 +56,9 @@ SOMETHING, MISSED = 3.0, 4.0
 HELPS = 0.02
 """Gain, in units of log 2, that all states must have over half of them for more of them to help."""
 
+KEPT_IN_MODELS = ("mcs_per_frame", "frame_interval", "time_unit", "like", "not_read")
+"""Of what was found, in the model files too."""
+
 Tell = Callable[[str], None]
 Show = Callable[[str, float, float], None]
 """What is going on, how much of it is done, of how much."""
@@ -59,13 +66,13 @@ Show = Callable[[str, float, float], None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """`like`: analytic energies, in units of the temperature, that stay as they are: the closure is what they miss."""
+    """`like`: analytic energies that stay as they are: the closure is what they miss."""
 
     minutes: float = 10.0
     members: int = 4
     seed: int = 0
     threads: int = 1
-    like: Hamiltonian | None = None
+    like: Given | None = None
 
 
 @dataclass(frozen=True)
@@ -107,21 +114,31 @@ class Fit(NamedTuple):
 
 def fit(data: Snapshots, folder: Path, wanted: Wanted, narrator: Narrator | None = None) -> Fit:
     """Everything from a data set to a judged model; files are written into `folder`."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # some hundred cells: several threads would wait more than they work
-    try:
+    with on_one_thread():
         return Fitting(data, folder, wanted, narrator or Narrator()).run()
+
+
+@contextmanager
+def on_one_thread() -> Iterator[None]:
+    """Of torch: a batch is some hundred cells, and several threads would wait more than they work."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
     finally:
         torch.set_num_threads(threads)
 
 
 class Fitting:
+    starts: Starts = staticmethod(started)
+    """Of chains of the closure."""
+
     def __init__(self, data: Snapshots, folder: Path, wanted: Wanted, narrator: Narrator) -> None:
         self.data, self.folder, self.wanted, self.narrator = data, folder, wanted, narrator
         self.clock, self.ranks = Clock(wanted.minutes), Ranks.joined()
         self.prepared: Prepared = prepare(data, wanted.seed, may_coarsen=wanted.like is None)
         if wanted.like is not None:
-            check_like(wanted.like, data)
+            check_like(wanted.like.hamiltonian, data)
         self.train = self.prepared.train
         self.wanted_rows: dict[str, Measured] = rows_of(self.prepared.judge, self.train)
         self.train_rows: dict[str, Measured] = rows_of(self.train, self.train)
@@ -167,6 +184,7 @@ class Fitting:
         plan = self._make_plan()
         if self.ranks.first:
             plan.write(self.folder, self._identity())
+            self.data.save(self.folder / DATA_FILE)
         self.ranks.wait()
         # As a continued run will read it: the same numbers in tensors of the same shapes.
         return Plan.read(self.folder, self._identity(), self.train) or plan
@@ -213,7 +231,7 @@ class Fitting:
 
     def _analytic_start(self) -> Start:
         if self.wanted.like is not None:
-            return given(self.wanted.like, self.train, self.wanted.seed, self.wanted.threads)
+            return given_start(self.wanted.like.hamiltonian, self.train, self.wanted.seed, self.wanted.threads)
         section = ModelSection(preset="cellsort", by_type=True)
         return analytic_start(self.train, section, self.wanted.seed, self.wanted.threads)
 
@@ -282,7 +300,7 @@ class Fitting:
         config = closure_config(
             plan.section, plan.seen.rounds, wanted.members, plan.lengths, wanted.seed, wanted.threads
         )
-        trainer = Trainer(config, self.train, self.folder / CLOSURE_FOLDER, plan.closure)
+        trainer = Trainer(config, self.train, self.folder / CLOSURE_FOLDER, plan.closure, self.starts)
 
         def show(report: Report) -> None:
             self.narrator.show("training by chains", report.step, report.steps)
@@ -344,6 +362,7 @@ class Fitting:
             "steps": self.steps if adds else None,
             "events": events,
             "remarks": [*self.prepared.said, *plan.said],
+            **(self.wanted.like.told() if self.wanted.like is not None else {}),
             "parameters": {
                 "closure": named_parameters(plan.analytic if adds else plan.baseline),
                 "baseline": named_parameters(plan.baseline),
@@ -365,7 +384,7 @@ class Fitting:
     def _write(self, result: Fit) -> None:
         found = result.found
         told = {"fit": found["verdict"], "seed": self.wanted.seed, "states": len(self.train)}
-        told |= {key: found[key] for key in ("mcs_per_frame", "frame_interval", "time_unit") if found.get(key)}
+        told |= {key: found[key] for key in KEPT_IN_MODELS if found.get(key)}
         states = [self.prepared.judge[0]]
         for name, model in (("model", result.closure), ("baseline", result.baseline)):
             export(model, self.folder / f"{name}.onnx", name=self.folder.name, training=told, examples=states)
@@ -381,7 +400,7 @@ class Fitting:
         return {
             "seed": self.wanted.seed,
             "members": self.wanted.members,
-            "like": None if self.wanted.like is None else named_parameters(self.wanted.like),
+            "like": None if self.wanted.like is None else numbers(self.wanted.like.hamiltonian),
             "states": [len(train), *train.lattice.shape],
             "sites of cells": int((train.ids > 0).sum()),
         }

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import UserError, reading
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.snapshots import Snapshots
 
@@ -64,8 +64,8 @@ class Plan:
             "relaxation": self.relaxation,
             "settled": self.settled,
             "residual": self.residual,
-            "analytic": _numbers(self.analytic),
-            "baseline": _numbers(self.baseline),
+            "analytic": numbers(self.analytic),
+            "baseline": numbers(self.baseline),
         }
         if self.closure is not None:
             checkpoints.save(folder / CLOSURE_FILE, checkpoints.Checkpoint(self.closure.state_dict(), {}))
@@ -73,14 +73,14 @@ class Plan:
             temporary.write_text(json.dumps(tree, indent=1) + "\n", encoding="utf-8")
 
     @classmethod
-    def read(cls, folder: Path, identity: dict[str, Any], data: Snapshots) -> Plan | None:
-        """The plan of a folder, if it has one."""
+    def read(cls, folder: Path, identity: dict[str, Any] | None, data: Snapshots) -> Plan | None:
+        """The plan of a folder, if it has one; `identity`: of the fit that it must belong to."""
         path = folder / FILE
         if not path.exists():
             return None
         try:
             tree = json.loads(path.read_text(encoding="utf-8"))
-            if tree["of"] != identity:
+            if identity is not None and tree["of"] != identity:
                 raise UserError(
                     f"{folder} holds a fit of other data or with other settings: choose a new folder with -o."
                 )
@@ -89,7 +89,7 @@ class Plan:
             seen = None if tree["seen"] is None else Seen(**tree["seen"])
             closure = None
             if seen is not None:
-                config = closure_config(section, seen.rounds, identity["members"], Lengths(**tree["lengths"]), 0, 1)
+                config = closure_config(section, seen.rounds, tree["of"]["members"], Lengths(**tree["lengths"]), 0, 1)
                 closure = closure_model(config, data.reading(section.properties), analytic)
                 closure.load_state_dict(checkpoints.load(folder / CLOSURE_FILE).tensors)
             return cls(
@@ -108,7 +108,15 @@ class Plan:
             raise UserError(f"{path} is not a readable plan of a fit: remove the folder, or choose another.") from None
 
 
-def _numbers(model: Hamiltonian) -> dict[str, Any]:
+def read_analytic(folder: Path, data: Snapshots) -> Hamiltonian:
+    """H_S of a fit's plan alone."""
+    with reading(folder / FILE, "a readable plan of a fit", "fit the data again"):
+        tree = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        return _model(data, ModelSection.model_validate(tree["model"]), tree["analytic"])
+
+
+def numbers(model: Hamiltonian) -> dict[str, Any]:
+    """Its analytic energies, as JSON has them."""
     return {"weights": {key: value.tolist() for key, value in weights_of(model).items()}, "orders": model.orders}
 
 

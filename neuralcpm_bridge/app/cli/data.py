@@ -39,6 +39,11 @@ class Boundary(str, Enum):
     periodic = "periodic"
 
 
+class Medium(str, Enum):
+    outside = "outside"
+    none = "none"
+
+
 class Stack(str, Enum):
     volume = "volume"
     frames = "frames"
@@ -71,7 +76,12 @@ def import_(
             help="Keep this part of each image (no TOP and LEFT: its middle); in 3D with planes before rows.",
         ),
     ] = "",
-    scale: Annotated[float, typer.Option(help="Resample to the nearest neighbour; 0.5 halves all sides.")] = 1.0,
+    scale: Annotated[
+        str,
+        typer.Option(
+            metavar="FACTOR", help="Resample to the nearest neighbour; 0.5 halves all sides, auto suits the cells."
+        ),
+    ] = "1",
     border: Annotated[
         Border, typer.Option(help="Cells at the border: keep, drop, or drop and crop to the tissue.")
     ] = Border.keep,
@@ -87,6 +97,10 @@ def import_(
     voxel_size: Annotated[
         str, typer.Option(metavar="Z,Y,X", help="Sides of a voxel, where the file has no or wrong ones.")
     ] = "",
+    medium: Annotated[
+        Medium | None,
+        typer.Option(help="Images of outlines where it cannot be told: the largest region at the border, or none."),
+    ] = None,
     frame_interval: Annotated[
         str,
         typer.Option(
@@ -95,7 +109,7 @@ def import_(
     ] = "",
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave files with problems out.")] = False,
 ) -> None:
-    """Make a data set of label images and 3D stacks (TIFF, PNG), CompuCell3D VTK or PIF, Morpheus TIFF or XML.
+    """Make a data set of label images, outlines, 3D stacks (TIFF, PNG), CompuCell3D VTK or PIF, Morpheus TIFF or XML.
 
     Voxels that are no cubes are resampled. All problems are listed, file by file; a contact sheet of what was
     understood is written beside the data set.
@@ -103,19 +117,18 @@ def import_(
     from neuralcpm_bridge.importers import ImportOptions, import_files, parse_interval, parse_window
     from neuralcpm_bridge.pictures import save_png
 
-    if not 0 < scale <= 100:
-        raise UserError(f"--scale is {scale:g}, but a factor above 0 and up to 100 is needed: 0.5 halves all sides.")
     options = ImportOptions(
         type_table=types,
         type_channel=type_channel,
         type_marks=_marks(type_image or []),
         type_names=tuple(name.strip() for name in type_names.split(",")) if type_names else (),
         crop=parse_window(crop) if crop else None,
-        scale=scale,
+        scale=_factor(scale),
         border=border.value,
         boundary=boundary.value if boundary else None,
         lattice=parse_window(lattice).size if lattice else None,
         stack=stack.value if stack else None,
+        medium=medium.value if medium else None,
         voxel=_voxel_size(voxel_size) if voxel_size else None,
         interval=parse_interval(frame_interval) if frame_interval else None,
     )
@@ -189,6 +202,21 @@ def _marks(texts: list[str]) -> dict[str, str]:
             raise UserError(f"--type {text} says no type and mark: write --type NAME=MARK, as --type A=_red.")
         marks[name] = mark
     return marks
+
+
+def _factor(text: str) -> float | None:
+    """Of a resampling; None for what suits the cells."""
+    if text == "auto":
+        return None
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = 0.0
+    if not 0 < factor <= 100:
+        raise UserError(
+            f"--scale is {text}, but a factor above 0 and up to 100 is needed, or auto: 0.5 halves all sides."
+        )
+    return factor
 
 
 def _voxel_size(text: str) -> tuple[float, ...]:

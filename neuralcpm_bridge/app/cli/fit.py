@@ -1,9 +1,10 @@
-"""The verb `fit`: from a data set, or a folder of label images, to a judged model."""
+"""The verbs `fit`, from a data set or a folder of label images to a judged model, and `refit`."""
 
 from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,6 +18,8 @@ from .progress import progress
 
 if TYPE_CHECKING:
     from neuralcpm_bridge.snapshots import Snapshots
+    from training.fit import Fit
+    from training.fit.fitting import Narrator
 
 
 TYPES_FILE = "types.csv"
@@ -31,6 +34,10 @@ def fit(
         Path,
         typer.Option("--output", "-o", metavar="RUN", help="Folder of the run; continued if it exists."),
     ],
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="PROJECT", help="Your own .cc3d project or Morpheus .xml: learn what its energies miss."),
+    ] = None,
     minutes: Annotated[float, typer.Option(min=0.5, help="Time it may take.")] = 10.0,
     members: Annotated[int, typer.Option(min=1, max=16, help="Networks in the committee.")] = 4,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
@@ -39,19 +46,62 @@ def fit(
     """Everything from snapshots to a judged model: contact and volume energies, a learned closure of them, samples of
     both from scattered starts, and a verdict. No setting to tune."""
     with needs_torch("fit"):
+        from neuralcpm_bridge.app.like import like_project, said
         from training.fit import Wanted
         from training.fit import fit as run
-        from training.fit.fitting import Narrator
-        from training.ranks import Ranks
-    from neuralcpm_bridge.app.fitted import write_fit_report
-
     snapshots = _read(data)
+    given = None if like is None else like_project(like, snapshots)
+    _refuse_file(output)
+
+    def fitted(threads: int, narrator: Narrator) -> Fit:
+        for line in said(given) if given is not None else ():
+            narrator.tell(line)
+        return run(snapshots, output, Wanted(minutes, members, seed, threads, given), narrator)
+
+    _run_and_report(fitted, output, as_json, like)
+
+
+def refit(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a finished fit.", show_default=False)],
+    uncertain: Annotated[
+        Path, typer.Option("--with", metavar="uncertain.npz", help="Lattices that a host saved as uncertain.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="RUN2", help="Folder to write.", show_default="RUN-refit")
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.5, help="Time it may take.", show_default="that of the fit")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train the closure of a fit on, so that it leads back to the data from lattices of which a host was not sure; they
+    are starts of chains and never data. Judged and written as a fit is."""
+    with needs_torch("refit"):
+        from training.fit.refitting import refit as again
+    folder = output or run.with_name(f"{run.resolve().name}-refit")
+    _refuse_file(folder)
+    _run_and_report(
+        lambda threads, narrator: again(run, uncertain, folder, minutes, threads, narrator), folder, as_json
+    )
+
+
+def _refuse_file(output: Path) -> None:
     if output.is_file():
-        raise UserError(f"{output} is a file, but fit writes a folder: choose another name with -o.")
+        raise UserError(f"{output} is a file, but a fit writes a folder: choose another name with -o.")
+
+
+def _run_and_report(
+    fitted: Callable[[int, Narrator], Fit], output: Path, as_json: bool, like: Path | None = None
+) -> None:
+    """Run with a bar on the first of all ranks, and say what was found; the others work in silence."""
+    from neuralcpm_bridge.app.fitted import write_fit_report
+    from training.fit.fitting import Narrator
+    from training.ranks import Ranks
+
     ranks = Ranks.joined()
-    wanted = Wanted(minutes, members, seed, max(1, usable_cores() // ranks.count))
+    threads = max(1, usable_cores() // ranks.count)
     if not ranks.first:
-        run(snapshots, output, wanted)
+        fitted(threads, Narrator())
         ranks.leave()
         return
     with progress("reading the data", unit="") as bar:
@@ -59,25 +109,31 @@ def fit(
         def show(what: str, done: float, total: float) -> None:
             bar(done, total, what)
 
-        found = run(snapshots, output, wanted, Narrator(bar.say, show))
+        found = fitted(threads, Narrator(bar.say, show)).found
         bar(0, 1, "writing the report")
         write_fit_report(output)
     ranks.leave()
     if as_json:
-        print(json.dumps(found.found))
+        print(json.dumps(found))
         return
-    print(found.found["verdict"])
+    print(found["verdict"])
     print(f"\nThe report: {output / 'report.html'}\nNext:")
-    for command in next_commands(output):
+    for command in next_commands(output, like):
         print(f"  {command}")
 
 
-def next_commands(output: Path) -> list[str]:
-    """What to run with the model in both hosts, as a shell takes it."""
+def next_commands(output: Path, like: Path | None = None) -> list[str]:
+    """What to run with the model in both hosts, or in the project whose closure it is, as a shell takes it."""
     model, samples = (shlex.quote(str(output / name)) for name in ("model.onnx", "samples.npz"))
+    explain = f"neuralcpm explain {model} -o {shlex.quote(str(output / 'explained'))}"
+    if like is not None:
+        host, target = (
+            ("cc3d", f"{like.stem}-learned") if like.suffix == ".cc3d" else ("morpheus", f"{like.stem}-learned.xml")
+        )
+        return [explain, f"neuralcpm {host} inject {shlex.quote(str(like))} {model} -o {shlex.quote(target)}"]
     name = "Fitted"
     return [
-        f"neuralcpm explain {model} -o {shlex.quote(str(output / 'explained'))}",
+        explain,
         f"neuralcpm cc3d new {model} --state {samples} -o {name}",
         f"neuralcpm morpheus new {model} --state {samples} -o fitted.xml",
     ]

@@ -6,6 +6,7 @@ import json
 import time
 from enum import Enum
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -105,7 +106,8 @@ def train(
     if as_json:
         print(json.dumps(summary))
         return
-    print(f"Trained {summary['steps']} steps in {trainer.seconds:.0f} s; next: neuralcpm export {output} -o model.onnx")
+    following = f"neuralcpm export {quote(str(output))} -o model.onnx"
+    print(f"Trained {summary['steps']} steps in {trainer.seconds:.0f} s; next: {following}")
 
 
 def export(

@@ -213,6 +213,10 @@ NCPM_API int ncpm_mirror_delta_spread(ncpm_mirror* mirror, int64_t site, int64_t
 /* What the members say of a copy in the mean, the neural part of its delta, and how far they disagree. */
 NCPM_API int ncpm_mirror_opinion(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* neural, double* spread);
 
+/* Share of a copy's cells, the one that is there and the one to come, without medium, that are unlike those of the
+ * training data; 0 where nobody knows. */
+NCPM_API int ncpm_mirror_outside(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* share);
+
 /* How many cells the model sees, and how many of them are unlike those of the training data; -1: nobody knows. */
 NCPM_API int ncpm_mirror_range(ncpm_mirror* mirror, int64_t* cells, int64_t* outside);
 

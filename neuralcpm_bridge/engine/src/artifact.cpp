@@ -27,6 +27,8 @@ constexpr std::uint32_t kEntryKey = 1, kEntryValue = 2;
 constexpr std::uint32_t kGraphInitializer = 5;
 constexpr std::uint32_t kTensorDims = 1, kTensorType = 2, kTensorName = 8, kTensorRaw = 9, kTensorLocation = 14;
 
+constexpr std::string_view kDescription = "neuralcpm", kSeal = "neuralcpm.sha256";  // keys of the entries
+
 constexpr std::uintmax_t kMaxFile = std::uintmax_t(1) << 31;  // protobuf's own limit
 
 std::string read_file(const std::string& path) {
@@ -182,10 +184,18 @@ std::string weights_hash(const Weights& weights) {
 
 namespace {
 
+std::string hash_without(std::string_view content, std::size_t begin, std::size_t end) {
+  Sha256 hash;
+  hash.update(content.data(), begin);
+  hash.update(content.data() + end, content.size() - end);
+  return hash.hex();
+}
+
 Artifact read_content(std::string_view content) {
   Artifact artifact;
   bool described = false;
-  for (ProtobufReader model(content); model.next();) {
+  std::size_t begin = 0;  // of the field
+  for (ProtobufReader model(content); model.next(); begin = content.size() - model.rest()) {
     if (model.field() == kModelGraph) read_graph(model.bytes(), artifact.weights);
     if (model.field() != kModelMetadata) continue;
     std::string_view key, value;
@@ -193,7 +203,11 @@ Artifact read_content(std::string_view content) {
       if (entry.field() == kEntryKey) key = entry.bytes();
       if (entry.field() == kEntryValue) value = entry.bytes();
     }
-    if (key != "neuralcpm") continue;
+    if (key == kSeal) {
+      artifact.seal = value;
+      artifact.sealed = hash_without(content, begin, content.size() - model.rest());
+    }
+    if (key != kDescription) continue;
     if (described) throw Error("its entry 'neuralcpm' occurs twice");
     described = true;
     artifact.metadata = value;
@@ -232,6 +246,9 @@ std::shared_ptr<const Model> load_model(const std::string& path) {
     const json::Value metadata = json::parse(artifact.metadata);
     compare_symbolic(metadata, *model);
     if (model->covered()) check_examples(model, entry(metadata, "examples"));
+    if (artifact.seal != artifact.sealed)  // last: what is wrong in particular says more
+      throw Error("its content has the hash " + artifact.sealed.substr(0, 12) + "… but it states " +
+                  artifact.seal.substr(0, 12) + "…, so it was changed after its export");
     return model;
   } catch (const Error& error) {
     refuse(path, error.what());

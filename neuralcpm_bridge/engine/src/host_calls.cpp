@@ -100,8 +100,8 @@ double HostCalls::asked(std::int64_t site, const void* new_cell, const void* old
   if (settings_.shrink > 0.0) {
     // Of the network alone. A copy and its reverse have one disagreement, so both are weakened alike.
     const Mirror::Opinion opinion = mirror_->mirror.opinion(site, new_id);
-    const double share = opinion.spread / settings_.temperature / settings_.shrink;
-    weight_ = 1.0 / (1.0 + share * share);
+    const double doubt = opinion.spread / settings_.temperature / settings_.shrink;
+    weight_ = (1.0 - mirror_->mirror.outside(site, new_id)) / (1.0 + doubt * doubt);
     value -= (1.0 - weight_) * opinion.mean;
   }
   return factor_of(new_cell, old_cell) * value;

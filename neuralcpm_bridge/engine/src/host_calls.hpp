@@ -36,7 +36,8 @@ class HostCalls {
     Combine combine = Combine::None;
     double temperature = 1.0;  // of training: what disagreement is counted in
     bool committee = false;    // whether there are members to disagree
-    double shrink = 0.0;       // disagreement at which the network's answer is halved; 0: answers stay
+    double shrink = 0.0;       // disagreement at which the network's answer is halved (and it falls by the share of the
+                               // copy's cells that are unlike the training data's); 0: answers stay
   };
 
   // Since the last `take_tally`. Disagreements and weights are summed over accepted copies.

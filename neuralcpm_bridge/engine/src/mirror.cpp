@@ -131,7 +131,10 @@ Lattice seen(const Model& model, Lattice lattice, Part part) {
 }  // namespace
 
 Mirror::Mirror(std::shared_ptr<const Model> model, const Lattice& lattice, StateOptions options)
-    : model_(std::move(model)), lattice_(seen(*model_, lattice, options.part)), options_(options) {}
+    : model_(std::move(model)),
+      knows_range_(model_->knows_range()),
+      lattice_(seen(*model_, lattice, options.part)),
+      options_(options) {}
 
 State& Mirror::state() {
   if (!state_) throw Error("No lattice has been loaded yet: load one first.");
@@ -199,6 +202,17 @@ Mirror::Opinion Mirror::opinion(std::int64_t site, std::int64_t host_id) {
   return found;
 }
 
+double Mirror::outside(std::int64_t site, std::int64_t host_id) {
+  if (!knows_range_) return 0.0;
+  int cells = 0, outside = 0;
+  for (const std::int32_t id : {state().tissue().ids[state().site(site)], ids_.at(host_id)}) {
+    if (id == 0) continue;
+    ++cells;
+    outside += !state().inside_range(id);
+  }
+  return cells ? double(outside) / cells : 0.0;
+}
+
 Mirror::Range Mirror::range() {
   const Tissue& tissue = state().tissue();
   const std::vector<std::uint8_t> inside = state().inside_range();
@@ -208,7 +222,7 @@ Mirror::Range Mirror::range() {
     ++range.cells;
     range.outside += !inside[id];
   }
-  if (!model_->knows_range()) range.outside = -1;
+  if (!knows_range_) range.outside = -1;
   return range;
 }
 

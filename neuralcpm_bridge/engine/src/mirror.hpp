@@ -88,6 +88,9 @@ class Mirror {
     double mean, spread;
   };
   Opinion opinion(std::int64_t site, std::int64_t host_id);
+  // Share of a copy's cells, the one that is there and the one to come, without medium, that are unlike those of the
+  // training data; 0 where nobody knows.
+  double outside(std::int64_t site, std::int64_t host_id);
   // How many cells are seen, and how many of them are unlike those of the training data; -1: nobody knows.
   struct Range {
     std::int64_t cells = 0, outside = 0;
@@ -110,6 +113,7 @@ class Mirror {
   void apply(const std::vector<IdMap::Change>& changes);
 
   std::shared_ptr<const Model> model_;
+  bool knows_range_;
   Lattice lattice_;
   StateOptions options_;
   IdMap ids_;

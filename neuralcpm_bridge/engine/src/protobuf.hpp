@@ -1,6 +1,7 @@
 // The protobuf wire format, read in place: just enough to walk an ONNX file, every length checked.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -19,6 +20,8 @@ class ProtobufReader {
 
   std::uint32_t field() const { return field_; }
   Wire wire() const { return wire_; }
+  // Bytes behind the field.
+  std::size_t rest() const { return rest_.size(); }
   std::uint64_t varint() const;    // the value of a Varint field
   std::string_view bytes() const;  // the value of a Bytes field: text, raw data or a message
 

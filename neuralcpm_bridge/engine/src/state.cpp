@@ -317,10 +317,12 @@ double State::delta_spread(int site, std::int32_t new_id) { return deviation(mem
 
 std::vector<std::uint8_t> State::inside_range() {
   std::vector<std::uint8_t> inside(tissue_.cells(), 1);
-  if (model_->neural)
-    for (int id = 1; id < tissue_.cells(); ++id)
-      inside[id] = tissue_.types[id] < 1 || neural().inside_range(tissue_, id);
+  for (int id = 1; id < tissue_.cells(); ++id) inside[id] = inside_range(id);
   return inside;
+}
+
+bool State::inside_range(std::int32_t id) {
+  return !model_->neural || tissue_.types[id] < 1 || neural().inside_range(tissue_, id);
 }
 
 void State::trade_places(std::int32_t a, std::int32_t b) {

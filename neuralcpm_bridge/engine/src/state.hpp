@@ -81,6 +81,7 @@ class State {
   double delta_spread(int site, std::int32_t new_id);
   // Of every id, whether its cell is like those of the training data; 1 where nobody knows.
   std::vector<std::uint8_t> inside_range();
+  bool inside_range(std::int32_t id);
 
   // Multiplications and additions of the network's layers so far; 0 before it was first asked.
   std::uint64_t multiply_adds() const { return neural_ ? neural_->multiply_adds() : 0; }

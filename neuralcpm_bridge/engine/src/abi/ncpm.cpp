@@ -432,6 +432,10 @@ int ncpm_mirror_opinion(ncpm_mirror* mirror, int64_t site, int64_t host_id, doub
   });
 }
 
+int ncpm_mirror_outside(ncpm_mirror* mirror, int64_t site, int64_t host_id, double* share) {
+  return with_mirror(mirror, [&](Mirror& m) { *given(share, "share") = m.outside(site, host_id); });
+}
+
 int ncpm_mirror_range(ncpm_mirror* mirror, int64_t* cells, int64_t* outside) {
   return with_mirror(mirror, [&](Mirror& m) {
     given(cells, "cells"), given(outside, "outside");

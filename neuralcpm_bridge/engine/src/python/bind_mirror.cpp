@@ -159,6 +159,13 @@ void bind_mirror(nb::module_& m) {
           },
           nb::arg("site"), nb::arg("host_id"), "(mean, standard deviation) of what a committee's members say of a copy")
       .def(
+          "outside",
+          [](Self& self, std::int64_t site, std::int64_t host_id) {
+            const auto lock = self.claim();
+            return self.mirror.outside(site, host_id);
+          },
+          nb::arg("site"), nb::arg("host_id"), "share of a copy's cells that are unlike the training data's")
+      .def(
           "range",
           [](Self& self) {
             const auto lock = self.claim();
