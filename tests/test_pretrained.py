@@ -24,7 +24,7 @@ def test_every_entry_is_whole_and_small(name: str) -> None:
     entry = next(entry for entry in pretrained_models() if entry.name == name)
     artifact = load_artifact(entry.reference)  # checks hash and examples
     assert artifact.metadata.name == name
-    assert artifact.metadata.training["steps"] > 0
+    assert artifact.metadata.training["states"] > 0
     assert len(artifact.metadata.training["data_sha256"]) == 64
     assert entry.summary["description"].endswith(".")
     assert "p_volume" in entry.summary["metrics"]

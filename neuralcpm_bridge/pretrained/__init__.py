@@ -1,7 +1,7 @@
 """Models that come with the package: a learned term to run before anything is trained.
 
-Each is a folder with `model.onnx`, `summary.json` (what it is, its metrics) and `thumbnail.png`, made from a finished
-experiment by `benchmarks/make_pretrained.py`. Wherever a model file is asked for, `pretrained:NAME` names one of them.
+Each is a folder with `model.onnx`, `summary.json` (what it is, its metrics) and `thumbnail.png`, made from a fit by
+`benchmarks/make_pretrained.py`. Wherever a model file is asked for, `pretrained:NAME` names one of them.
 """
 
 from __future__ import annotations

@@ -237,7 +237,7 @@ PLANTED = 15.0
 
 @pytest.fixture(scope="module")
 def data():
-    return generate(replace(RECIPES["elongation"], length=(0.3, 17.0)), samples=24, mcs=120, seed=1)
+    return generate(replace(RECIPES["elongation"], length=(0.3, 17.0)), samples=64, mcs=120, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -251,7 +251,7 @@ def elongated(data, tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     graphs = network.describe(states)
     length = axes(Moments.of(states))[graphs.state, graphs.ids, 0]
     wanted = torch.where(graphs.types == 2, 0.2 * (length - PLANTED) ** 2, 0.0).double()
-    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=0.01, weight_decay=0.1)
     for _ in range(400):
         optimizer.zero_grad()
         loss = (network.cell_energies(graphs)[:, 0] - wanted).square().mean()
