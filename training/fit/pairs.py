@@ -33,11 +33,13 @@ PARTS, LEAST_PARTS = 160, 24
 KEPT_APART = 0.15
 MOST_NUMBERS = 60_000_000
 """Numbers that describe all pairs at most: 500 MB."""
-MOST_STEPS = 1500
+MOST_STEPS = 4000
 LOOK_EVERY = 50
-PATIENCE = 6
-"""Looks at the pairs kept apart without a gain after which training ends."""
+PATIENCE = 30
+"""Looks at the pairs kept apart without a gain after which training ends: what counts neighbours is found late."""
 RATE = 4e-3
+DECAY = 0.5
+"""Of the weights (AdamW): hundreds of snapshots are few, and a network without it learns them by heart."""
 KEEP = 0.95
 """Of the averaged weights per step."""
 
@@ -97,7 +99,7 @@ class Pairs:
         """Train a closure's network until the pairs kept apart gain no more, or time is over."""
         rng, parts = np.random.default_rng([self.seed, 43]), self.half if half else self.all
         parameters = [p for name, p in model.named_parameters() if not name.startswith("symbolic.")]
-        optimizer = torch.optim.Adam(parameters, RATE)
+        optimizer = torch.optim.AdamW(parameters, RATE, weight_decay=DECAY)
         averaged = copy.deepcopy(model)
         best, best_loss, since, step = copy.deepcopy(model), float("inf"), 0, 0
         began, steps = time.monotonic(), MOST_STEPS

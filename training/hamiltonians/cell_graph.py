@@ -26,7 +26,7 @@ LOUDEST, LOUDEST_TOUCH = 255.0, 15.0
 """Of a message's entries, of those weighed by contact and of those of every touch: what the engine's whole numbers
 hold."""
 
-TOUCH = 0.125
+TOUCH = 0.5
 """Weight of a touch, however short: half of a message's entries count neighbours instead of measuring contacts."""
 
 MARGIN = 1e-5
