@@ -27,7 +27,7 @@ from .check import require_sound
 from .document import Edit
 from .plugin_install import has_plugin
 from .process import Process
-from .reader import ELEMENT, ModelFile, read_model
+from .reader import ELEMENT, ModelFile, model_of, read_model
 from .snapshots import PLOTS, read_snapshots
 from .uncertain import PLUGINS_FILE, collect_uncertain
 
@@ -94,12 +94,14 @@ def run_model(
     """
     model, program = check_run(path, binary)
     globals_, content = set_values(model, symbols or {}, seed)
+    model = model_of(model.path, content)
     folder = Path(folder)
     _clear(folder)
     source, ran = model.path.resolve(), folder / MODEL_COPY
     if source != ran.resolve() or content != source.read_bytes():
         with writing(ran) as temporary:
             temporary.write_bytes(content)
+    _copy_learned(model, folder)
     command = [str(program), "--no-gnuplot", "--outdir", str(folder.resolve()), "-f", str(ran.resolve())]
     for symbol, value in globals_.items():
         command += ["-s", f"{symbol}={value}"]
@@ -123,6 +125,17 @@ def run_model(
         raise
     found = saved.all()
     return RunResult(folder, found, log, _write_results(model, folder, seed, symbols, saved))
+
+
+def _copy_learned(model: ModelFile, folder: Path) -> None:
+    """Learned models beside the results, for whoever runs the model there, or a checkpoint, again."""
+    for name in {element.attributes["model"] for entry in model.types for element in entry.learned}:
+        file, copy = model.path.parent / name, folder / name
+        if Path(name).is_absolute() or ".." in Path(name).parts or file.resolve() == copy.resolve():
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with writing(copy) as temporary:
+            temporary.write_bytes(file.read_bytes())
 
 
 def _write_results(

@@ -250,6 +250,7 @@ double LearnedTerm::delta(const CPM::Update& update) {
   asked_cell_ = cell;
   library_->check(library_->mirror_delta(mirror_, asked_site_, cell, &delta));
   uncertainty_->asked();
+  asked_weight_ = 1.0;
   if (uncertainty_->shrinks()) delta -= weakened();
   if (std::isnan(delta))
     throw std::runtime_error(
@@ -261,11 +262,13 @@ double LearnedTerm::delta(const CPM::Update& update) {
   return delta;
 }
 
-// What the members' disagreement takes off the energy of the copy asked for.
+// What doubts take off the energy of the copy asked for.
 double LearnedTerm::weakened() {
-  double neural = 0.0, spread = 0.0;
+  double neural = 0.0, spread = 0.0, outside = 0.0;
   library_->check(library_->mirror_opinion(mirror_, asked_site_, asked_cell_, &neural, &spread));
-  return (1.0 - uncertainty_->weight(spread)) * neural;
+  library_->check(library_->mirror_outside(mirror_, asked_site_, asked_cell_, &outside));
+  asked_weight_ = uncertainty_->weight(spread, outside);
+  return (1.0 - asked_weight_) * neural;
 }
 
 void LearnedTerm::commit(const CPM::Update& update) {
@@ -276,7 +279,7 @@ void LearnedTerm::commit(const CPM::Update& update) {
   if (asked_site_ == changed && asked_cell_ == cell) {  // else a division, a death
     double spread = 0.0;
     if (uncertainty_->committee()) library_->check(library_->mirror_delta_spread(mirror_, changed, cell, &spread));
-    uncertainty_->accepted(spread);
+    uncertainty_->accepted(spread, asked_weight_);
   }
   asked_site_ = -1;
   library_->check(library_->mirror_commit(mirror_, changed, cell));
@@ -293,6 +296,8 @@ void LearnedTerm::synchronise() {
     open_log();
     step_time_ = CPM::getMCSDuration();
     take_over();
+    uncertainty_->require_doubts(range().second >= 0);
+    uncertainty_->begin(std::llround(now / step_time_));
   } else if (now != time_) {
     time_ = now;
     follow();
@@ -307,9 +312,15 @@ void LearnedTerm::synchronise() {
 void LearnedTerm::look() {
   const std::int64_t mcs = std::llround(time_ / step_time_);
   if (!uncertainty_->is_due(mcs)) return;
-  std::int64_t cells = 0, outside = 0;
-  library_->check(library_->mirror_range(mirror_, &cells, &outside));
-  if (uncertainty_->look(mcs, cells, outside) && uncertain_intervals_++ % keep_every_ == 0) keep_uncertain_lattice(mcs);
+  const auto found = range();
+  const bool uncertain = uncertainty_->look(mcs, found.first, found.second);
+  if (uncertain && uncertain_intervals_++ % keep_every_ == 0) keep_uncertain_lattice(mcs);
+}
+
+std::pair<std::int64_t, std::int64_t> LearnedTerm::range() {
+  std::pair<std::int64_t, std::int64_t> found;
+  library_->check(library_->mirror_range(mirror_, &found.first, &found.second));
+  return found;
 }
 
 // A line that says how much follows, and then, in the machine's own numbers, cells, their types, their properties,

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/simulation.h"
@@ -56,6 +57,8 @@ class LearnedTerm {
   void follow();     // type changes and deaths, which notify nobody
   void compare();    // with Morpheus' lattice and an energy computed from scratch
   void look();       // at what the model does not know
+  // Cells that the model sees, and those of them outside of its range; -1: nobody knows.
+  std::pair<std::int64_t, std::int64_t> range();
   void keep_uncertain_lattice(std::int64_t mcs);
   void open_log();
   void write_log(char kind, const CPM::Update& update);
@@ -88,6 +91,7 @@ class LearnedTerm {
 
   std::int64_t asked_site_ = -1;  // the last copy that Morpheus asked for
   CPM::CELL_ID asked_cell_ = 0;
+  double asked_weight_ = 1.0;  // what doubts left of its energy
 
   std::unique_ptr<Uncertainty> uncertainty_;
   unsigned uncertain_intervals_ = 0, kept_lattices_ = 0, keep_every_ = 1;

@@ -44,23 +44,26 @@ Uncertainty::Uncertainty(const Limits& limits, int members, double temperature)
   if (!(limits.outside >= 0 && limits.outside <= 1))
     throw std::runtime_error("outside-limit is " + short_number(limits.outside) +
                              ", but a share of the cells from 0 to 1 is needed.");
-  if (shrinks() && !committee_)
+}
+
+void Uncertainty::require_doubts(bool knows_range) const {
+  if (shrinks() && !committee_ && !knows_range)
     throw std::runtime_error(
-        "uncertain is 'shrink', but the model is no committee, so nobody disagrees: train one with several members, or "
-        "use 'warn' or 'stop'.");
+        "uncertain is 'shrink', but the model is no committee and does not know the range of its training data: use a "
+        "cell graph, or 'warn'.");
 }
 
-double Uncertainty::weight(double spread) const {
-  const double ratio = spread / temperature_ / limits_.disagreement;
-  return 1.0 / (1.0 + ratio * ratio);
+double Uncertainty::weight(double spread, double outside) const {
+  const double doubt = spread / temperature_ / limits_.disagreement;
+  return (1.0 - outside) / (1.0 + doubt * doubt);
 }
 
-void Uncertainty::accepted(double spread) {
+void Uncertainty::accepted(double spread, double weight) {
   const double disagreement = spread / temperature_;
   ++sums_.accepted;
   sums_.disagreement += disagreement;
   sums_.most = std::max(sums_.most, disagreement);
-  sums_.weight += shrinks() ? weight(spread) : 1.0;
+  sums_.weight += weight;
 }
 
 Uncertainty::Interval Uncertainty::mean(const Sums& sums, std::int64_t cells, std::int64_t outside) const {

@@ -25,11 +25,17 @@ class Uncertainty {
   bool committee() const { return committee_; }
   bool shrinks() const { return limits_.policy == "shrink"; }
 
-  // Of a copy about which the members disagree so far: what is left of the network's energy.
-  double weight(double spread) const;
-  void accepted(double spread);
+  // Refuses to shrink by what nobody knows: neither members that could disagree nor a range.
+  void require_doubts(bool knows_range) const;
+
+  // Of a copy about which the members disagree so far, with this share of its cells outside of the range: what is left
+  // of the network's energy.
+  double weight(double spread, double outside) const;
+  void accepted(double spread, double weight);
   void asked() { ++span_.asked; }
 
+  // A run begins, or begins again, with so many steps behind it.
+  void begin(std::int64_t mcs) { looked_ = mcs; }
   // Whether an interval is over with these steps, so that `look` is due.
   bool is_due(std::int64_t mcs) const { return mcs / 20 > looked_ / 20; }
   // An interval is over: cells that the model sees, and those of them outside of the range, -1 if nobody knows. Whether
