@@ -122,7 +122,7 @@ def _not_read(root: etree._Element, facts: ProjectFacts) -> Iterator[str]:
         yield "temperatures of single types (FluctuationAmplitude)"
     order, around = copy_order(potts, facts.lattice.geometry), facts.lattice.geometry.moore_order
     if order != around:
-        yield f"copies from neighbours of order {order} alone (training copies from order {around})"
+        yield f"copies from neighbours of order {order} (training copies from order {around})"
 
 
 def _scanned(project: Project) -> Iterator[str]:

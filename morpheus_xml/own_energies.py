@@ -166,7 +166,7 @@ def _not_read(model: ModelFile) -> Iterator[str]:
     around = model.lattice.geometry.moore_order
     copies = model.lattice_neighbourhood or model.sampler_neighbourhood
     if copies is not None and copies.order(model.lattice.geometry) != around:
-        yield f"copies from neighbours of {copies} alone (training copies from order {around})"
+        yield f"copies from neighbours of {copies} (training copies from order {around})"
     if not all(model.lattice.periodic) and not _free_border(model):
         yield "what cells pay for touching the border of the lattice, where Morpheus has medium and training nothing"
 

@@ -126,7 +126,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
         "the plugin Chemotaxis",
         "the plugin Surface",
         "fields (DiffusionSolverFE)",
-        "copies from neighbours of order 1 alone (training copies from order 2)",
+        "copies from neighbours of order 1 (training copies from order 2)",
         "what Python does at every step (Growth of mine.py)",
         "what mineSteppables.py sets of single cells (targetVolume)",
     )
