@@ -120,6 +120,10 @@ def _not_read(root: etree._Element, facts: ProjectFacts) -> Iterator[str]:
     assert potts is not None  # facts were read from it
     if potts.find("FluctuationAmplitude/FluctuationAmplitudeParameters") is not None:
         yield "temperatures of single types (FluctuationAmplitude)"
+    yield from (f"<{tag}> of <Potts>" for tag in ("Offset", "KBoltzman") if potts.find(tag) is not None)
+    frozen = [each.get("TypeName", "") for each in root.findall("Plugin[@Name='CellType']/CellType[@Freeze]")]
+    if frozen:
+        yield f"that cells of type {listed(frozen)} are frozen"
     order, around = copy_order(potts, facts.lattice.geometry), facts.lattice.geometry.moore_order
     if order != around:
         yield f"copies from neighbours of order {order} (training copies from order {around})"

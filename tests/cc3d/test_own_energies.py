@@ -120,12 +120,15 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
         "def grow(cells):\n    for cell in cells:\n        cell.targetVolume += 1\n", encoding="utf-8"
     )
     text = (file.parent / "Simulation" / "mine.xml").read_text(encoding="utf-8")
-    changed = text.replace("<NeighborOrder>2</NeighborOrder>\n   </Potts>", "</Potts>")
+    changed = text.replace("<NeighborOrder>2</NeighborOrder>\n   </Potts>", "<Offset>1</Offset></Potts>")
+    changed = changed.replace('TypeName="B"', 'TypeName="B" Freeze=""')
     (file.parent / "Simulation" / "mine.xml").write_text(changed, encoding="utf-8")
     assert read_own_energies(file).not_read == (
         "the plugin Chemotaxis",
         "the plugin Surface",
         "fields (DiffusionSolverFE)",
+        "<Offset> of <Potts>",
+        "that cells of type B are frozen",
         "copies from neighbours of order 1 (training copies from order 2)",
         "what Python does at every step (Growth of mine.py)",
         "what mineSteppables.py sets of single cells (targetVolume)",
