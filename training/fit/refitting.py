@@ -27,7 +27,18 @@ from ..export.artifact import hamiltonian_from_artifact
 from ..hamiltonians import Hamiltonian, States
 from ..samplers import ExactChains
 from .analytic import Given
-from .fitting import DATA_FILE, RESULT_FILE, Fit, Fitting, Narrator, Wanted, on_one_thread
+from .closure import Lengths
+from .fitting import (
+    BASELINE_SAMPLES,
+    BASELINE_STREAM,
+    DATA_FILE,
+    RESULT_FILE,
+    Fit,
+    Fitting,
+    Narrator,
+    Wanted,
+    on_one_thread,
+)
 from .judging import Judged, judge
 from .plan import Plan, read_analytic
 
@@ -123,6 +134,12 @@ class Refitting(Fitting):
         plan.closure.network.load_state_dict(before.network.state_dict())
         plan.closure.network_weight.set(before.network_weight().detach())
         return plan
+
+    def _sample(self, model: Hamiltonian, lengths: Lengths, stream: int) -> Snapshots:
+        """Samples of the baseline are there: it is as it was."""
+        if stream == BASELINE_STREAM:
+            return load_snapshots(self.run_before / BASELINE_SAMPLES)
+        return super()._sample(model, lengths, stream)
 
     def _train(self, plan: Plan) -> tuple[Hamiltonian, list[str]]:
         assert plan.closure is not None
