@@ -180,10 +180,10 @@ def compared(told: Mapping[str, Any]) -> str:
     returning, scattered = told["misfit"], told["scattered"]
     better = returning["after"] < returning["before"]
     as_good = scattered["after"] <= max(AS_GOOD * scattered["before"], AS_GOOD)
-    told_of = [f"{each['after']:.1f} (before: {each['before']:.1f})" for each in (returning, scattered)]
+    away = [f"{each['after']:.1f} (before: {each['before']:.1f})" for each in (returning, scattered)]
     return (
-        f"Mean square distances from the data of chains that leave the uncertain lattices: {told_of[0]}; from scattered "
-        f"starts: {told_of[1]}. {'Use it in place of' if better and as_good else 'Keep'} {told['of']}."
+        f"Mean square distances from the data of chains that leave the uncertain lattices: {away[0]}; from scattered "
+        f"starts: {away[1]}. {'Use it in place of' if better and as_good else 'Keep'} {told['of']}."
     )
 
 
