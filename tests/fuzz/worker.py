@@ -97,7 +97,7 @@ class Reader:
         verb = random.choice(target.verbs)
         places = {"file": file, "folder": self.folder / target.name, "with": self.folder / "with", "out": out}
         words = [] if callable(verb) else [word.format_map(places) for word in verb]
-        began = time.process_time()
+        began, before = time.process_time(), peak_memory()
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             code, said = _call(verb, file) if callable(verb) else _run(words)
@@ -108,11 +108,12 @@ class Reader:
             code, finding = -1, f"{type(error).__name__} left the program: {error}"
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
-        finding = finding or self._noise()
+        peak = peak_memory()
+        finding = finding or self._noise() or ("more than 1 GiB of memory" if peak > MEMORY >= before else "")
         taken = time.process_time() - began
         shutil.copy(self.seeds / target.name / file.relative_to(self.folder / target.name), file)  # whole again
         shown = " ".join(words) or f"{getattr(verb, '__name__', verb)} {file}"
-        return Outcome(given, shown, code == 0, finding, taken, peak_memory())
+        return Outcome(given, shown, code == 0, finding, taken, peak)
 
     def _noise(self) -> str:
         """What libraries printed behind Python's back."""
