@@ -132,6 +132,11 @@ class ModelFile:
         return tuple(entry for entry in self.types if not entry.is_medium)
 
     @property
+    def learned(self) -> list[str]:
+        """Files of the learned models, as they are named, in their order."""
+        return list(dict.fromkeys(found.attributes["model"] for entry in self.types for found in entry.learned))
+
+    @property
     def medium(self) -> str:
         """The medium's name; Morpheus makes one called Medium where a file declares none."""
         return next((entry.name for entry in self.types if entry.is_medium), "Medium")

@@ -19,7 +19,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.hosting.results import gather
 from neuralcpm_bridge.hosting.tables import PREFIX
-from neuralcpm_bridge.hosting.uncertainty import CHART, LATTICES, TABLE
+from neuralcpm_bridge.hosting.uncertainty import CHART
 from neuralcpm_bridge.library import engine_library
 from neuralcpm_bridge.snapshots import Snapshots
 
@@ -41,7 +41,7 @@ MODEL_COPY = "model.xml"
 """The model beside its results: they need its type names to be understood."""
 SNAPSHOTS_FILE = "snapshots.npz"
 RESULTS_FILE = "results.json"
-OURS = (SNAPSHOTS_FILE, RESULTS_FILE, TABLE, LATTICES, CHART, PLUGINS_FILE)
+OURS = (SNAPSHOTS_FILE, RESULTS_FILE, CHART, "uncertainty*.csv", "uncertain*.npz", PLUGINS_FILE.format(label="*"))
 SAVING_SHARE = 0.05
 """Of a run's time that may go into saving what there is so far."""
 
@@ -129,7 +129,7 @@ def run_model(
 
 def _copy_learned(model: ModelFile, folder: Path) -> None:
     """Learned models beside the results, for whoever runs the model there, or a checkpoint, again."""
-    for name in {element.attributes["model"] for entry in model.types for element in entry.learned}:
+    for name in model.learned:
         file, copy = model.path.parent / name, folder / name
         if Path(name).is_absolute() or ".." in Path(name).parts or file.resolve() == copy.resolve():
             continue
@@ -142,10 +142,9 @@ def _write_results(
     model: ModelFile, folder: Path, seed: int | None, values: dict[str, str] | None, saved: _Saved
 ) -> dict[str, Any] | None:
     """A run in a few words, for programs; what it leaves of the model's uncertainty."""
-    learned = next((element for entry in model.types for element in entry.learned), None)
-    if learned is not None:
-        file = model.path.parent / learned.attributes["model"]
-        collect_uncertain(folder, model.lattice, load_artifact(file))
+    for number, name in enumerate(model.learned, start=1):
+        label = "" if number == 1 else str(number)  # as the plugin numbers them
+        collect_uncertain(folder, model.lattice, load_artifact(model.path.parent / name), label)
     uncertainty = gather(folder, folder)
     results = {
         "model": model.path.name,

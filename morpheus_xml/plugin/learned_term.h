@@ -6,7 +6,6 @@
 #include <fstream>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/simulation.h"
@@ -57,8 +56,6 @@ class LearnedTerm {
   void follow();     // type changes and deaths, which notify nobody
   void compare();    // with Morpheus' lattice and an energy computed from scratch
   void look();       // at what the model does not know
-  // Cells that the model sees, and those of them outside of its range; -1: nobody knows.
-  std::pair<std::int64_t, std::int64_t> range();
   void keep_uncertain_lattice(std::int64_t mcs);
   void open_log();
   void write_log(char kind, const CPM::Update& update);
@@ -73,6 +70,7 @@ class LearnedTerm {
   std::int32_t model_type(CPM::CELL_ID cell) const { return type_of_celltype_[CPM::getCellIndex(cell).celltype]; }
 
   Settings settings_;
+  std::string label_;  // behind the names of its files
   std::unique_ptr<NcpmLibrary> library_;
   ncpm_model* model_ = nullptr;
   ncpm_mirror* mirror_ = nullptr;

@@ -9,7 +9,6 @@
 namespace {
 
 constexpr std::int64_t LOG_EVERY = 100;  // Monte Carlo steps
-const char* const TABLE = "uncertainty.csv";
 
 std::string percent(double share) { return std::to_string(std::lround(100.0 * share)) + "%"; }
 
@@ -34,8 +33,8 @@ void Uncertainty::Sums::add(const Sums& other) {
   weight += other.weight;
 }
 
-Uncertainty::Uncertainty(const Limits& limits, int members, double temperature)
-    : limits_(limits), committee_(members > 1), temperature_(temperature) {
+Uncertainty::Uncertainty(const Limits& limits, int members, double temperature, const std::string& label)
+    : limits_(limits), committee_(members > 1), temperature_(temperature), file_("uncertainty" + label + ".csv") {
   if (limits.policy != "warn" && limits.policy != "stop" && limits.policy != "shrink")
     throw std::runtime_error("uncertain is '" + limits.policy + "', but warn, stop, shrink exist: choose one.");
   if (!(limits.disagreement > 0))
@@ -46,7 +45,8 @@ Uncertainty::Uncertainty(const Limits& limits, int members, double temperature)
                              ", but a share of the cells from 0 to 1 is needed.");
 }
 
-void Uncertainty::require_doubts(bool knows_range) const {
+void Uncertainty::begin(std::int64_t mcs, bool knows_range) {
+  looked_ = mcs;
   if (shrinks() && !committee_ && !knows_range)
     throw std::runtime_error(
         "uncertain is 'shrink', but the model is no committee and does not know the range of its training data: use a "
@@ -121,7 +121,7 @@ void Uncertainty::enforce() const {
 void Uncertainty::write(std::int64_t mcs, const Interval& interval, bool uncertain) {
   if (unwritable_) return;
   if (!table_.is_open()) {
-    table_.open(TABLE);
+    table_.open(file_);
     table_ << "mcs,disagreement,disagreement_max,outside,weight,uncertain\n";
   }
   table_ << mcs << ',';
@@ -131,7 +131,7 @@ void Uncertainty::write(std::int64_t mcs, const Interval& interval, bool uncerta
   table_ << ',' << interval.weight << ',' << int(uncertain) << std::endl;
   if (!table_) {
     unwritable_ = true;
-    std::cout << "NeuralHamiltonian: " << TABLE << " cannot be written: the table of uncertainty is left out."
+    std::cout << "NeuralHamiltonian: " << file_ << " cannot be written: the table of uncertainty is left out."
               << std::endl;
   }
 }

@@ -119,3 +119,23 @@ def test_the_network_is_weakened_by_doubts(tmp_path: Path) -> None:
     (row,) = read_table(tmp_path / "run" / "uncertainty.csv")
     assert row["weight"] == pytest.approx(np.mean(factors), rel=1e-4)
     assert 0 < row["outside"] < 1
+
+
+def test_two_learned_models_keep_their_doubts_apart(tmp_path: Path) -> None:
+    binary = plugin_binary()
+    first, second = load_artifact("pretrained:elongated-cells"), committee(tmp_path / "second.onnx")
+    path = growing(first, tmp_path, Limits(), "m.xml")
+    element = re.compile(r'<NeuralHamiltonian model="[^"]*" types="[^"]*" (.*?)/>')
+    other = rf'\g<0><NeuralHamiltonian model="{second.path}" types="A=ct1;B=ct2" \1/>'
+    text, count = element.subn(other, path.read_text(encoding="utf-8"))
+    assert count == 2
+    path.write_text(text, encoding="utf-8")
+    ran = run_model(path, tmp_path / "run", binary=binary)
+    tables = [read_table(tmp_path / "run" / name) for name in ("uncertainty.csv", "uncertainty2.csv")]
+    assert [[row["mcs"] for row in rows] for rows in tables] == [list(range(20, STEPS + 1, 20))] * 2
+    assert {row["disagreement"] is None for row in tables[0]} == {True}  # a single network
+    assert {row["disagreement"] is None for row in tables[1]} == {False}
+    assert ran.uncertainty is not None
+    for file, artifact in (("uncertain.npz", first), ("uncertain2.npz", second)):
+        assert load_snapshots(tmp_path / "run" / file).type_names == artifact.metadata.types
+    assert not list((tmp_path / "run").glob("*.lattices"))
