@@ -119,7 +119,7 @@ def _run_and_report(
         return
     print(found["verdict"])
     print(f"\nThe report: {output / 'report.html'}\nNext:")
-    for command in next_commands(output, like):
+    for command in next_commands(output, like if found["adds"] else None):
         print(f"  {command}")
 
 
