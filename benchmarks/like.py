@@ -106,7 +106,7 @@ def replicated(trial: Trial, project: Path, folder: Path, replicates: int) -> Sn
     return found.chosen(np.flatnonzero(found.arrays["mcs"] == found.arrays["mcs"].max()))
 
 
-def tried(trial: Trial, folder: Path, minutes: float, replicates: int, seed: int) -> dict[str, object]:
+def tried(trial: Trial, folder: Path, minutes: float, replicates: int, seed: int) -> dict[str, tuple[float, float]]:
     folder.mkdir(parents=True, exist_ok=True)
     data = folder / "data.npz"
     if not data.exists():

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from pathlib import Path
 
 from neuralcpm_bridge.errors import UserError
+
+TERMINATED = 128 + signal.SIGTERM
+"""Exit code of a process that was asked to end."""
 
 
 def main(job_file: str) -> None:
@@ -28,10 +32,16 @@ def main(job_file: str) -> None:
     known.set_output_dir(job["output"])
     known.log_level = "LOG_WARNING"
     CompuCellSetup.register_steppable(steppable=watching)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # who ends this run ends it in Python: `save` comes first
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # in Python, so that `save` comes first
     RollbackImporter()  # as CC3D's own run_script: scripts rely on its reading of `from .MySteppables import …`
     try:
         run_cc3d_project(cc3d_sim_fname=job["project"])
+    except SystemExit as ended:
+        if ended.code == TERMINATED:
+            watching.save()
+            sys.stdout.flush()
+            os._exit(TERMINATED)  # CC3D's own clean-up would crash in the middle of a step
+        raise
     finally:
         saved = watching.save()
     if not saved:

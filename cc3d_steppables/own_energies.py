@@ -39,8 +39,8 @@ SET_IN_PYTHON = {
 
 
 def read_own_energies(path: str | Path) -> OwnEnergies:
-    """Contact energies, and volume, surface and length constraints for all cells or by type; refused where there are
-    no contacts, volumes or temperature to be read."""
+    """Contact energies, and volume, surface and length constraints for all cells or by type; refused where contacts,
+    volumes or the temperature are no numbers to be read. Without a Contact plugin contacts cost nothing."""
     project = Project.open(path)
     facts = project.facts()
     if project.xml is None or facts is None:
@@ -55,7 +55,7 @@ def read_own_energies(path: str | Path) -> OwnEnergies:
         )
     root = parse(filled(read_text(project.xml), project.values(), project.xml), project.xml)
     for term in ("contact", "volume"):
-        if term not in facts.energies.terms:
+        if term not in facts.energies.terms and (term == "volume" or {*PLUGINS[term]} & {*facts.plugins}):
             raise UserError(_unreadable(project.xml, term, facts))
     return OwnEnergies(
         source=Path(path).name,
@@ -63,7 +63,7 @@ def read_own_energies(path: str | Path) -> OwnEnergies:
         lattice=facts.lattice,
         types=tuple(facts.names),
         temperature=facts.temperature,
-        terms=_terms(facts.energies, facts.names),
+        terms=_terms(facts.energies, facts.names, facts.lattice.geometry),
         not_read=(*_not_read(root, facts), *_scanned(project), *_in_python(project)),
     )
 
@@ -71,17 +71,15 @@ def read_own_energies(path: str | Path) -> OwnEnergies:
 def _unreadable(xml: Path, term: str, facts: ProjectFacts) -> str:
     known = PLUGINS[term][0]
     there = [name for name in facts.plugins if name in PLUGINS[term]]
-    if not there:
-        found = f"has no plugin {known}"
-    elif term == "volume" and known in there:
-        found = f"has volumes that Python sets cell by cell, or a formula of its own, in its plugin {known}"
-    else:
-        found = f"has contact energies that no table of types says, in its plugin {there[0]}"
+    found = f"has no plugin {known}"
+    if there:
+        what = "volumes" if term == "volume" else "contact energies"
+        found = f"has {what} that Python sets cell by cell, or that a formula says, in its plugin {there[0]}"
     wanted = "energies of all pairs of types (Energy)" if term == "contact" else "a target and a strength by type"
     return f"{xml} {found}, but a closure needs to know what it closes: write {wanted} into the plugin {known}."
 
 
-def _terms(energies: Energies, names: list[str]) -> dict[str, HostTerm]:
+def _terms(energies: Energies, names: list[str], geometry: Geometry) -> dict[str, HostTerm]:
     """Numbers by type, in the order of names; a type that a plugin does not name has none."""
     count = len(names)
     matrix = np.zeros((count, count))
@@ -89,7 +87,7 @@ def _terms(energies: Energies, names: list[str]) -> dict[str, HostTerm]:
         for column, second in enumerate(names):
             matrix[row, column] = energies.contact.get(frozenset((first, second)), 0.0)
     matrix[0, 0] = 0.0
-    terms = {"contact": HostTerm({"J": matrix}, energies.orders["contact"])}
+    terms = {"contact": HostTerm({"J": matrix}, energies.orders.get("contact", geometry.moore_order))}
     for term, rows in energies.constraints.items():
         weights = {weight for row in rows.values() for weight in row}
         terms[term] = HostTerm(
@@ -120,9 +118,13 @@ def _not_read(root: etree._Element, facts: ProjectFacts) -> Iterator[str]:
     assert potts is not None  # facts were read from it
     if potts.find("FluctuationAmplitude/FluctuationAmplitudeParameters") is not None:
         yield "temperatures of single types (FluctuationAmplitude)"
+    yield from (f"<{tag}> of <Potts>" for tag in ("Offset", "KBoltzman") if potts.find(tag) is not None)
+    frozen = [each.get("TypeName", "") for each in root.findall("Plugin[@Name='CellType']/CellType[@Freeze]")]
+    if frozen:
+        yield f"that cells of type {listed(frozen)} are frozen"
     order, around = copy_order(potts, facts.lattice.geometry), facts.lattice.geometry.moore_order
     if order != around:
-        yield f"copies from neighbours of order {order} alone (training copies from order {around})"
+        yield f"copies from neighbours of order {order} (training copies from order {around})"
 
 
 def _scanned(project: Project) -> Iterator[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -19,8 +21,10 @@ from neuralcpm_bridge.files import disk_speaking, writing
 from neuralcpm_bridge.hosting.results import gather
 from neuralcpm_bridge.hosting.tables import PREFIX, PROGRESS
 from neuralcpm_bridge.hosting.watchdog import PATIENCE, Watchdog, arriving, end
+from neuralcpm_bridge.snapshots import load_snapshots
 
 from .document import add_child, element_span, read_text, set_leaf, write_text
+from .hostrun import TERMINATED
 from .installations import INTERPRETER, activation, interpreters
 from .project import Project
 from .snapshots import pif_folder
@@ -172,11 +176,14 @@ def failure(code: int, lines: list[str], python: str, log: Path) -> str:
             return f"{found.group(1)} (log: {log})"
         if re.match(r"ModuleNotFoundError: No module named '(cc3d_steppables|neuralcpm_bridge)", line):
             return f"{python} does not have this package: run neuralcpm cc3d setup --python {python}."
+    if any(os.strerror(errno.ENOSPC) in line for line in lines):
+        return f"CompuCell3D found no space left for its output: free space or choose another place (log: {log})."
     if code == 0 and not any(line.strip() for line in lines):
         return f"{python} ended without a word and ran nothing: set {INTERPRETER} to the Python that imports cc3d."
+    if code < 0 or code == TERMINATED:
+        return f"CompuCell3D was ended by signal {-code if code < 0 else signal.SIGTERM:d}: see {log}."
     said = " / ".join(line for line in lines[-SHOWN_LINES:] if line.strip())
-    ended = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    return f"CompuCell3D {ended} ({said[-300:]}): see {log}."
+    return f"CompuCell3D ended with exit code {code} ({said[-300:]}): see {log}."
 
 
 def run_project(
@@ -209,12 +216,21 @@ def run_project(
             copy = prepared_copy(project_file, folder / "project", seed=seed, values=values)
             job = Job(copy.file, folder / "cc3d", "snapshots", snapshots, file, steps)
             run_job(job, folder / "cc3d.log", progress, say, patience)
+        except UserError as error:
+            raise UserError(f"{error}{_saved(file)}") from None
         finally:
             if file.is_file():
                 draw(file, folder / "snapshots.png")
             uncertainty = gather(folder / "cc3d", folder)
         write_results(folder, Path(project_file), file, seed, values, uncertainty)
     return file if file.is_file() else pif_folder(file)
+
+
+def _saved(file: Path) -> str:
+    """What a run that ended early has left."""
+    if not file.is_file():
+        return ""
+    return f" {len(load_snapshots(file))} states are in {file}."
 
 
 def write_results(
@@ -240,7 +256,6 @@ def write_results(
 def draw(file: Path, picture: Path) -> None:
     """The snapshots side by side."""
     from neuralcpm_bridge.pictures import contact_sheet, save_png
-    from neuralcpm_bridge.snapshots import load_snapshots
 
     found = load_snapshots(file)
     captions = [f"MCS {mcs}" for mcs in found.arrays["mcs"]]

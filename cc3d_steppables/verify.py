@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,7 @@ def compare(recording: Recording, project: Project, truth: Truth, exact: int) ->
     names = about["names"]
     host_learned = recording.energies[:, names.index(learned["energy"])]
     full = learned["term"] == "full"
-    native = [] if full else native_plugins(facts, artifact)
+    native = [] if full else native_plugins(facts, artifact, learned["types"])
     host_symbolic = recording.energies[:, [names.index(name) for name in native]].sum(axis=1)
     total = recording.energies.sum(axis=1)
 
@@ -283,14 +283,15 @@ def on_axes(
     return [ids for ids, _ in moved], moved[0][1]
 
 
-def native_plugins(facts: ProjectFacts, artifact: Artifact) -> list[str]:
+def native_plugins(facts: ProjectFacts, artifact: Artifact, mapped: Mapping[str, str]) -> list[str]:
     """The plugins that carry all of the model's own terms, converted, on its boundary; none where they do not."""
     meta = artifact.metadata
     if meta.symbolic is None or uncarried_terms(meta, TARGETS["cc3d"]) or facts.lattice.boundary != meta.boundary:
         return []
-    if len(facts.names) != len(meta.types):
+    type_of = map_types(facts.type_names, meta.types, mapped)
+    if sorted(type_of.values()) != list(range(len(meta.types))):
         return []
-    types = {name: number for number, name in enumerate(facts.names)}
+    types = {facts.type_names[number]: own for number, own in type_of.items()}
     learned = Energies.of_model(meta, types, neural_scale(meta, facts.temperature))
     return [PLUGINS[term][0] for term in learned.terms] if learned.within(facts.energies, facts.names) else []
 

@@ -10,8 +10,8 @@ from xml.parsers import expat
 from xml.sax.saxutils import quoteattr
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.importers.safe_xml import read_xml
 
-MAX_BYTES = 256 * 1024 * 1024
 MAX_DEPTH = 100
 """Deeper nesting is no model; it would only exhaust the stack of whoever walks the tree."""
 ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1")
@@ -129,15 +129,11 @@ class Document:
 
 
 def parse_model(path: str | Path) -> Document:
-    """Read an XML file without entities, document types or network."""
+    """Read an XML file, or a gzipped one, without entities, document types or network."""
     path = Path(path)
     if not path.is_file():
         raise UserError(f"There is no file {path}: give the path of a Morpheus model (.xml).")
-    with path.open("rb") as stream:
-        content = stream.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise UserError(f"{path} is larger than {MAX_BYTES >> 20} MiB, which no model needs: check the file.")
-    return parse_content(path, content)
+    return parse_content(path, read_xml(path))
 
 
 def parse_content(path: Path, content: bytes) -> Document:

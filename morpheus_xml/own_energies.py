@@ -17,8 +17,11 @@ from .check import require_sound
 from .elements import CONSTRAINTS
 from .reader import ELEMENT, TARGET, CellTypeEntry, ModelFile, read_model
 
-SILENT = {"Property", "PropertyVector", "Constant", "ConstantVector", "Variable", "VariableVector", "Function"}
-"""Elements of a CellType that cost cells nothing."""
+SILENT = (
+    *("Property", "PropertyVector", "Constant", "ConstantVector", "Variable", "VariableVector", "Function"),
+    *("Equation", "System", "Event", "Reporter", "Mapper"),
+)
+"""Ends of the names of elements of a CellType that keep or compute numbers, and cost cells nothing by themselves."""
 EXACT = ("none", "size")
 """Ways of counting pairs that all versions of Morpheus share."""
 
@@ -30,10 +33,10 @@ def read_own_energies(path: str | Path) -> OwnEnergies:
     require_sound(model, learned=False)
     lattice, temperature = model.lattice, model.number(model.temperature)
     if not model.cell_types or temperature is None:
-        found = "has no cells" if not model.cell_types else f"has the temperature {model.temperature!r}"
-        raise UserError(
-            f"{path} {found}, but cells and a fixed temperature above 0 are needed to learn what it misses."
+        found = (
+            f"the temperature {model.temperature!r}" if model.cell_types and model.temperature else "no CPM with cells"
         )
+        raise UserError(f"{path} has {found}, but cells that move at a fixed temperature are needed: correct it.")
     reader = Reader(model)
     terms = reader.terms()
     return OwnEnergies(
@@ -147,12 +150,12 @@ class Reader:
 
 
 def _not_read(model: ModelFile) -> Iterator[str]:
-    read = {tag for tag, _ in CONSTRAINTS.values()} | SILENT
+    read = {tag for tag, _ in CONSTRAINTS.values()}
     for entry in model.types:
         for child in entry.element.children:
             if child.tag == ELEMENT:
                 yield f"the learned term ({ELEMENT})"
-            elif child.tag not in read and not (entry.is_medium and child.tag == "FreezeMotion"):
+            elif not (child.tag in read or child.tag.endswith(SILENT) or _is_border(entry, child.tag)):
                 yield f"{child.tag} of {entry.name}"
     for contact in model.contacts:
         for child in contact.element.children:
@@ -166,9 +169,14 @@ def _not_read(model: ModelFile) -> Iterator[str]:
     around = model.lattice.geometry.moore_order
     copies = model.lattice_neighbourhood or model.sampler_neighbourhood
     if copies is not None and copies.order(model.lattice.geometry) != around:
-        yield f"copies from neighbours of {copies} alone (training copies from order {around})"
+        yield f"copies from neighbours of {copies} (training copies from order {around})"
     if not all(model.lattice.periodic) and not _free_border(model):
         yield "what cells pay for touching the border of the lattice, where Morpheus has medium and training nothing"
+
+
+def _is_border(entry: CellTypeEntry, tag: str) -> bool:
+    """Media are frozen where they surround a lattice."""
+    return entry.is_medium and tag == "FreezeMotion"
 
 
 def _free_border(model: ModelFile) -> bool:

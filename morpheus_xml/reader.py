@@ -10,7 +10,7 @@ from neuralcpm_bridge.errors import UserError, reading
 from neuralcpm_bridge.hosting.fit import AXES
 from neuralcpm_bridge.lattice import GEOMETRIES, Boundary, Geometry, Lattice
 
-from .document import Document, Element, parse_content, parse_model
+from .document import Document, Edit, Element, parse_content, parse_model
 from .upgrade import CURRENT, upgraded
 
 TARGET = TARGETS["morpheus"]
@@ -99,7 +99,7 @@ class ModelFile:
 
     document: Document
     version: int
-    """Of the file; the document is what version 4 makes of it."""
+    """Of the file; the document is what version 4 makes of it, or of a checkpoint what Morpheus starts from."""
     is_upgraded: bool
     """Whether that is another text than the file's."""
     title: str
@@ -130,6 +130,11 @@ class ModelFile:
     def cell_types(self) -> tuple[CellTypeEntry, ...]:
         """The types of cells, media left out."""
         return tuple(entry for entry in self.types if not entry.is_medium)
+
+    @property
+    def learned(self) -> list[str]:
+        """Files of the learned models, as they are named, in their order."""
+        return list(dict.fromkeys(found.attributes["model"] for entry in self.types for found in entry.learned))
 
     @property
     def medium(self) -> str:
@@ -176,16 +181,23 @@ class ModelFile:
 
 
 def read_model(path: str | Path) -> ModelFile:
-    """Read a MorpheusML file, brought up to version 4; refused where it is none, or of a version nobody knows."""
+    """Read a MorpheusML file, brought up to version 4, or a checkpoint; refused where it is none or of a version that
+    nobody knows."""
     with reading(path, "a readable Morpheus model"):
-        return _model_file(path)
+        return _model_file(parse_model(path))
 
 
-def _model_file(path: str | Path) -> ModelFile:
-    document, version = _parsed(path)
+def model_of(path: Path, content: bytes) -> ModelFile:
+    """As `read_model`, of a text that is no file yet."""
+    return _model_file(parse_content(path, content))
+
+
+def _model_file(document: Document) -> ModelFile:
+    version = _version(document)
     content = upgraded(document.content, version) if version < CURRENT else None
     if content is not None:
         document = parse_content(document.path, content)
+    document = _restartable(document)
     root = document.root
     lattice = root.find("Space/Lattice")
     boundaries: dict[str, str] = {}
@@ -220,10 +232,20 @@ def _model_file(path: str | Path) -> ModelFile:
     )
 
 
-def _parsed(path: str | Path) -> tuple[Document, int]:
-    """The file as it is, and its version."""
-    document = parse_model(path)
+def _restartable(document: Document) -> Document:
+    """A checkpoint without its populations of media, which Morpheus writes and refuses to begin with."""
     root = document.root
+    media = {e.attributes.get("name") for e in root.all("CellTypes/CellType") if e.attributes.get("class") == "medium"}
+    edits = [
+        Edit(element.start, element.end, "\n" * document.source(element).count("\n"))  # lines keep their numbers
+        for element in root.all("CellPopulations/Population")
+        if element.attributes.get("type") in media and {e.tag for e in element.walk()} == {"Population", "Cell"}
+    ]
+    return parse_content(document.path, document.edited(edits)) if edits else document
+
+
+def _version(document: Document) -> int:
+    path, root = document.path, document.root
     if root.tag not in ROOTS:
         raise UserError(f"{path} begins with <{root.tag}>, but a Morpheus model begins with <{ROOTS[0]}>: give one.")
     version = root.attributes.get("version", "1")
@@ -232,7 +254,7 @@ def _parsed(path: str | Path) -> tuple[Document, int]:
             f"{path} is MorpheusML version {version}, but versions 1 to {CURRENT} are known: open it in Morpheus' "
             "editor and save it as one of these."
         )
-    return document, int(version)
+    return int(version)
 
 
 def _attribute(root: Element, path: str, name: str) -> str | None:

@@ -19,7 +19,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.hosting.results import gather
 from neuralcpm_bridge.hosting.tables import PREFIX
-from neuralcpm_bridge.hosting.uncertainty import CHART, LATTICES, TABLE
+from neuralcpm_bridge.hosting.uncertainty import CHART
 from neuralcpm_bridge.library import engine_library
 from neuralcpm_bridge.snapshots import Snapshots
 
@@ -27,7 +27,7 @@ from .check import require_sound
 from .document import Edit
 from .plugin_install import has_plugin
 from .process import Process
-from .reader import ELEMENT, ModelFile, read_model
+from .reader import ELEMENT, ModelFile, model_of, read_model
 from .snapshots import PLOTS, read_snapshots
 from .uncertain import PLUGINS_FILE, collect_uncertain
 
@@ -41,7 +41,7 @@ MODEL_COPY = "model.xml"
 """The model beside its results: they need its type names to be understood."""
 SNAPSHOTS_FILE = "snapshots.npz"
 RESULTS_FILE = "results.json"
-OURS = (SNAPSHOTS_FILE, RESULTS_FILE, TABLE, LATTICES, CHART, PLUGINS_FILE)
+OURS = (SNAPSHOTS_FILE, RESULTS_FILE, CHART, "uncertainty*.csv", "uncertain*.npz", PLUGINS_FILE.format(label="*"))
 SAVING_SHARE = 0.05
 """Of a run's time that may go into saving what there is so far."""
 
@@ -94,12 +94,14 @@ def run_model(
     """
     model, program = check_run(path, binary)
     globals_, content = set_values(model, symbols or {}, seed)
+    model = model_of(model.path, content)
     folder = Path(folder)
     _clear(folder)
     source, ran = model.path.resolve(), folder / MODEL_COPY
     if source != ran.resolve() or content != source.read_bytes():
         with writing(ran) as temporary:
             temporary.write_bytes(content)
+    _copy_learned(model, folder)
     command = [str(program), "--no-gnuplot", "--outdir", str(folder.resolve()), "-f", str(ran.resolve())]
     for symbol, value in globals_.items():
         command += ["-s", f"{symbol}={value}"]
@@ -125,14 +127,24 @@ def run_model(
     return RunResult(folder, found, log, _write_results(model, folder, seed, symbols, saved))
 
 
+def _copy_learned(model: ModelFile, folder: Path) -> None:
+    """Learned models beside the results, for whoever runs the model there, or a checkpoint, again."""
+    for name in model.learned:
+        file, copy = model.path.parent / name, folder / name
+        if Path(name).is_absolute() or ".." in Path(name).parts or file.resolve() == copy.resolve():
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with writing(copy) as temporary:
+            temporary.write_bytes(file.read_bytes())
+
+
 def _write_results(
     model: ModelFile, folder: Path, seed: int | None, values: dict[str, str] | None, saved: _Saved
 ) -> dict[str, Any] | None:
     """A run in a few words, for programs; what it leaves of the model's uncertainty."""
-    learned = next((element for entry in model.types for element in entry.learned), None)
-    if learned is not None:
-        file = model.path.parent / learned.attributes["model"]
-        collect_uncertain(folder, model.lattice, load_artifact(file))
+    for number, name in enumerate(model.learned, start=1):
+        label = "" if number == 1 else str(number)  # as the plugin numbers them
+        collect_uncertain(folder, model.lattice, load_artifact(model.path.parent / name), label)
     uncertainty = gather(folder, folder)
     results = {
         "model": model.path.name,

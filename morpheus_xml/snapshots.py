@@ -40,10 +40,8 @@ def read_snapshots(folder: Path, model: ModelFile) -> Snapshots | None:
     extra_media = max(sum(entry.is_medium for entry in model.types) - 1, 0)
     tables = _logged_properties(folder, len(frames))
     states = [_state(frame, names, extra_media, table) for frame, table in zip(frames, tables, strict=True)]
-    step = _interval(plotter, model)
-    arrays: dict[str, NDArray[np.float64]] = {}
-    if step is not None:
-        arrays["mcs"] = step * np.arange(len(states), dtype=np.float64)
+    moments = _moments(plotter, model, len(states))
+    arrays = {} if moments is None else {"mcs": moments}
     return Snapshots.from_states(
         states,
         type_names=(model.medium, *names),
@@ -100,9 +98,16 @@ def _state(frame: Frame, names: tuple[str, ...], extra_media: int, table: Proper
     return CellState(labels.astype(np.int32), types, frame.lattice(), columns)
 
 
-def _interval(plotter: Element, model: ModelFile) -> float | None:
-    """Time between two images, in Monte Carlo steps."""
-    duration = model.root.find("CPM/MonteCarloSampler/MCSDuration")
-    per_step = model.number(duration.attributes.get("value")) if duration else 1.0
-    interval = model.number(plotter.attributes.get("time-step"))
-    return interval / per_step if interval is not None and per_step else None
+def _moments(plotter: Element, model: ModelFile, count: int) -> NDArray[np.float64] | None:
+    """When images were made, in Monte Carlo steps: from the start, which a restart puts off, and the last one at the
+    end."""
+
+    def number(path: str, default: float) -> float | None:
+        element = model.root.find(path)
+        return model.number(element.attributes.get("value")) if element else default
+
+    per_step, start = number("CPM/MonteCarloSampler/MCSDuration", 1.0), number("Time/StartTime", 0.0)
+    interval, stop = model.number(plotter.attributes.get("time-step")), number("Time/StopTime", np.inf)
+    if interval is None or start is None or stop is None or not per_step:
+        return None
+    return np.minimum(start + interval * np.arange(count), stop) / per_step

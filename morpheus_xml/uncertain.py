@@ -13,7 +13,7 @@ from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.snapshots import Snapshots
 from neuralcpm_bridge.state import NO_CELL, CellState
 
-PLUGINS_FILE = "uncertain.lattices"
+PLUGINS_FILE = "uncertain{label}.lattices"
 
 
 class Uncertain(NamedTuple):
@@ -25,9 +25,12 @@ class Uncertain(NamedTuple):
     state: CellState
 
 
-def collect_uncertain(folder: Path, lattice: Lattice, artifact: Artifact) -> Path | None:
-    """Turn the plugin's file into a data set, with the model's types, and remove it; None where there is none."""
-    source = folder / PLUGINS_FILE
+def collect_uncertain(folder: Path, lattice: Lattice, artifact: Artifact, label: str = "") -> Path | None:
+    """Turn the plugin's file into a data set, with the model's types, and remove it; None where there is none.
+
+    `label`: behind the names of files, of a second learned term `2` and so on.
+    """
+    source = folder / PLUGINS_FILE.format(label=label)
     if not source.is_file():
         return None
     kept = Kept()
@@ -38,7 +41,7 @@ def collect_uncertain(folder: Path, lattice: Lattice, artifact: Artifact) -> Pat
     source.unlink()
     if not kept.entries:
         return None
-    file = folder / LATTICES
+    file = (folder / LATTICES).with_stem(Path(LATTICES).stem + label)
     columns = {name: np.array([getattr(entry, name) for entry in kept.entries]) for name in Uncertain._fields[:-1]}
     Snapshots.from_states(
         [entry.state for entry in kept.entries],

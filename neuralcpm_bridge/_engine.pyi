@@ -212,6 +212,9 @@ class Mirror:
     def opinion(self, site: int, host_id: int) -> tuple[float, float]:
         """(mean, standard deviation) of what a committee's members say of a copy"""
 
+    def outside(self, site: int, host_id: int) -> float:
+        """share of a copy's cells that are unlike the training data's"""
+
     def range(self) -> tuple[int, int]:
         """(cells that are seen, those of them that are unlike the training data's)"""
 

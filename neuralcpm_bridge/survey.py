@@ -17,6 +17,8 @@ BEST_DIAMETER = 12.0
 """Sites across a cell at which shapes are resolved and chains still move: what is recommended."""
 DIAMETERS = (4.0, 30.0)
 """Below the first a cell has no shape, above the last its outline moves too slowly to be learned from."""
+LARGEST_IN_3D = 18.0
+"""Where a cell 30 sites across has 14,000 of them: already at 18 it has 3,000, and chains take minutes."""
 ALIKE = 0.98
 """Share of equal sites from which two states count as near-duplicates."""
 MANY_ALIKE = 0.5
@@ -82,10 +84,11 @@ def diameter(volume: float, lattice: Lattice) -> float:
     return float(2 * np.sqrt(space / np.pi) if lattice.dimension == 2 else 2 * (3 * space / (4 * np.pi)) ** (1 / 3))
 
 
-def recommended_scale(across: float) -> float:
+def recommended_scale(across: float, dimension: int) -> float:
     """What images are to be resampled by whose cells are so many sites across: as they are where a model can move them,
     or where resampling would show no more."""
-    return 1.0 if across <= DIAMETERS[1] else float(f"{BEST_DIAMETER / across:.2g}")
+    largest = DIAMETERS[1] if dimension == 2 else LARGEST_IN_3D
+    return 1.0 if across <= largest else float(f"{BEST_DIAMETER / across:.2g}")
 
 
 def _remarks(found: Survey, data: Snapshots) -> list[str]:

@@ -45,7 +45,7 @@ SMALLER = {
 NOT_RUN = {
     r"^make ": "runs the tests, installs or shows the demo",
     r"^neuralcpm cc3d setup\b": "installs into CompuCell3D's Python; tests/cc3d/test_installations.py runs it",
-    r"^neuralcpm (reproduce|demo|fit)\b": "takes minutes; tests/training and tests/test_demo.py run it",
+    r"^neuralcpm (reproduce|demo|fit|refit)\b": "takes minutes; tests/training and tests/test_demo.py run it",
     r"^neuralcpm view\b": "serves until it is interrupted; tests/view runs it",
 }
 HOSTS = {

@@ -164,6 +164,18 @@ def test_where_nothing_was_added(tmp_path: Path) -> None:
     assert "Samples of the closure" not in told
 
 
+def test_a_closure_of_a_users_own_project(tmp_path: Path) -> None:
+    told = {"like": "My <Project>.cc3d", "not_read": ["the plugin Chemotaxis"]}
+    again = {"refit": {"of": "run", "lattices": 7, "misfit": {"before": 12.34, "after": 1.25}}}
+    fit_folder(tmp_path, states=3, mcs=10, **told, **again)
+    text = words(write_fit_report(tmp_path).read_text(encoding="utf-8"))
+    assert "energies are those of My <Project>.cc3d and stayed as they are" in text
+    assert "Not read from My <Project>.cc3d, and so not in H_S: the plugin Chemotaxis." in text
+    assert "the 7 uncertain lattices of a host end at a mean square distance of 1.2 from the data" in text
+    assert "neuralcpm cc3d inject 'My <Project>.cc3d' model.onnx" in text
+    assert "neuralcpm morpheus inject" not in text
+
+
 def test_a_baseline_that_is_nearer_is_recommended(tmp_path: Path) -> None:
     fit_folder(tmp_path, states=3, mcs=10, misfit={"closure": 3.0, "baseline": 2.0}, more_snapshots="yes", steps=None)
     told = words(write_fit_report(tmp_path).read_text(encoding="utf-8"))

@@ -15,14 +15,18 @@ namespace {
 
 constexpr std::int32_t MEDIUM = 0;
 
-// Of uncertain lattices, for retraining; what reads them keeps a few, evenly spaced (morpheus_xml/uncertain.py).
-const char* const LATTICES = "uncertain.lattices";
-constexpr unsigned MOST_LATTICES = 32;  // before every second one is left out
+constexpr unsigned MOST_LATTICES = 32;  // uncertain ones that are kept before every second one is left out
 
 // Terms in use, by model file. Cell types own them; the last one to go takes the term with it.
 std::map<std::string, std::weak_ptr<LearnedTerm>>& terms() {
   static std::map<std::string, std::weak_ptr<LearnedTerm>> instance;
   return instance;
+}
+
+// Behind the names of a term's files: nothing of the first, 2 of the second, and so on.
+std::string next_label() {
+  static int made = 0;
+  return ++made > 1 ? std::to_string(made) : "";
 }
 
 std::string directory_of(const std::string& path) {
@@ -92,7 +96,7 @@ std::shared_ptr<LearnedTerm> LearnedTerm::join(const Settings& settings) {
   return term;
 }
 
-LearnedTerm::LearnedTerm(const Settings& settings) : settings_(settings) {}
+LearnedTerm::LearnedTerm(const Settings& settings) : settings_(settings), label_(next_label()) {}
 
 LearnedTerm::~LearnedTerm() {
   try {
@@ -144,7 +148,7 @@ void LearnedTerm::watch() {
   double temperature = 0.0;
   library_->check(library_->member_count(model_, &members));
   library_->check(library_->temperature(model_, &temperature));
-  uncertainty_.reset(new Uncertainty(settings_.limits, members, temperature));
+  uncertainty_.reset(new Uncertainty(settings_.limits, members, temperature, label_));
 }
 
 void LearnedTerm::create_mirror() {
@@ -250,6 +254,7 @@ double LearnedTerm::delta(const CPM::Update& update) {
   asked_cell_ = cell;
   library_->check(library_->mirror_delta(mirror_, asked_site_, cell, &delta));
   uncertainty_->asked();
+  asked_weight_ = 1.0;
   if (uncertainty_->shrinks()) delta -= weakened();
   if (std::isnan(delta))
     throw std::runtime_error(
@@ -261,11 +266,13 @@ double LearnedTerm::delta(const CPM::Update& update) {
   return delta;
 }
 
-// What the members' disagreement takes off the energy of the copy asked for.
+// What doubts take off the energy of the copy asked for.
 double LearnedTerm::weakened() {
-  double neural = 0.0, spread = 0.0;
+  double neural = 0.0, spread = 0.0, outside = 0.0;
   library_->check(library_->mirror_opinion(mirror_, asked_site_, asked_cell_, &neural, &spread));
-  return (1.0 - uncertainty_->weight(spread)) * neural;
+  library_->check(library_->mirror_outside(mirror_, asked_site_, asked_cell_, &outside));
+  asked_weight_ = uncertainty_->weight(spread, outside);
+  return (1.0 - asked_weight_) * neural;
 }
 
 void LearnedTerm::commit(const CPM::Update& update) {
@@ -276,7 +283,7 @@ void LearnedTerm::commit(const CPM::Update& update) {
   if (asked_site_ == changed && asked_cell_ == cell) {  // else a division, a death
     double spread = 0.0;
     if (uncertainty_->committee()) library_->check(library_->mirror_delta_spread(mirror_, changed, cell, &spread));
-    uncertainty_->accepted(spread);
+    uncertainty_->accepted(spread, asked_weight_);
   }
   asked_site_ = -1;
   library_->check(library_->mirror_commit(mirror_, changed, cell));
@@ -293,6 +300,9 @@ void LearnedTerm::synchronise() {
     open_log();
     step_time_ = CPM::getMCSDuration();
     take_over();
+    std::int64_t cells = 0, outside = 0;
+    library_->check(library_->mirror_range(mirror_, &cells, &outside));
+    uncertainty_->begin(std::llround(now / step_time_), outside >= 0);
   } else if (now != time_) {
     time_ = now;
     follow();
@@ -313,7 +323,7 @@ void LearnedTerm::look() {
 }
 
 // A line that says how much follows, and then, in the machine's own numbers, cells, their types, their properties,
-// sites.
+// sites. What reads them keeps a few, evenly spaced, for retraining (morpheus_xml/uncertain.py).
 void LearnedTerm::keep_uncertain_lattice(std::int64_t mcs) {
   if (++kept_lattices_ % MOST_LATTICES == 0) keep_every_ *= 2;
   const std::vector<std::int64_t> ids = host_ids();
@@ -323,7 +333,8 @@ void LearnedTerm::keep_uncertain_lattice(std::int64_t mcs) {
       const auto& symbols = symbols_[CPM::getCellIndex(CPM::CELL_ID(cell)).celltype];
       properties.push_back(symbols.empty() ? 0.0 : symbols[number]->get(SymbolFocus(CPM::CELL_ID(cell))));
     }
-  std::ofstream out(LATTICES, std::ios::binary | (kept_lattices_ == 1 ? std::ios::trunc : std::ios::app));
+  const std::string file = "uncertain" + label_ + ".lattices";
+  std::ofstream out(file, std::ios::binary | (kept_lattices_ == 1 ? std::ios::trunc : std::ios::app));
   out << "lattice " << mcs << ' ' << uncertainty_->disagreement() << ' ' << uncertainty_->outside() << ' '
       << cells_.size() << ' ' << properties_.size() << ' ' << ids.size() << '\n';
   put(out, cells_);
@@ -331,8 +342,7 @@ void LearnedTerm::keep_uncertain_lattice(std::int64_t mcs) {
   put(out, properties);
   put(out, ids);
   if (!out && kept_lattices_ == 1)
-    std::cout << "NeuralHamiltonian: " << LATTICES << " cannot be written: uncertain lattices are not kept."
-              << std::endl;
+    std::cout << "NeuralHamiltonian: " << file << " cannot be written: uncertain lattices are not kept." << std::endl;
 }
 
 void LearnedTerm::require_carriers() const {

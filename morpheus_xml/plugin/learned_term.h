@@ -70,6 +70,7 @@ class LearnedTerm {
   std::int32_t model_type(CPM::CELL_ID cell) const { return type_of_celltype_[CPM::getCellIndex(cell).celltype]; }
 
   Settings settings_;
+  std::string label_;  // behind the names of its files
   std::unique_ptr<NcpmLibrary> library_;
   ncpm_model* model_ = nullptr;
   ncpm_mirror* mirror_ = nullptr;
@@ -88,6 +89,7 @@ class LearnedTerm {
 
   std::int64_t asked_site_ = -1;  // the last copy that Morpheus asked for
   CPM::CELL_ID asked_cell_ = 0;
+  double asked_weight_ = 1.0;  // what doubts left of its energy
 
   std::unique_ptr<Uncertainty> uncertainty_;
   unsigned uncertain_intervals_ = 0, kept_lattices_ = 0, keep_every_ = 1;

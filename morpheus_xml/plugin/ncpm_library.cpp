@@ -79,6 +79,7 @@ NcpmLibrary::NcpmLibrary(const std::vector<std::string>& candidates) {
   bind(mirror_compare, "ncpm_mirror_compare");
   bind(mirror_delta_spread, "ncpm_mirror_delta_spread");
   bind(mirror_opinion, "ncpm_mirror_opinion");
+  bind(mirror_outside, "ncpm_mirror_outside");
   bind(mirror_range, "ncpm_mirror_range");
 }
 

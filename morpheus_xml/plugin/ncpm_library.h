@@ -44,6 +44,7 @@ class NcpmLibrary {
   decltype(&ncpm_mirror_compare) mirror_compare = nullptr;
   decltype(&ncpm_mirror_delta_spread) mirror_delta_spread = nullptr;
   decltype(&ncpm_mirror_opinion) mirror_opinion = nullptr;
+  decltype(&ncpm_mirror_outside) mirror_outside = nullptr;
   decltype(&ncpm_mirror_range) mirror_range = nullptr;
 
  private:

@@ -26,7 +26,8 @@
 - \b check: every so many Monte Carlo steps, compare the energy kept up to date with a recomputed one; 0: never
 - \b log: file for every energy difference asked for (d x y new-cell difference), every copy (c x y new-cell) and every
   property of a cell that was read (p name cell value)
-- \b uncertain: \b warn, \b stop or \b shrink (the network's energy, where the members of a committee disagree)
+- \b uncertain: \b warn, \b stop or \b shrink (the network's energy, where the members of a committee disagree or cells
+  are unlike those of the training data)
 - \b uncertainty-limit: of the members' disagreement on accepted copies, in units of the temperature of training
 - \b outside-limit: share of the cells that may be unlike those of the training data
 

@@ -9,7 +9,6 @@
 namespace {
 
 constexpr std::int64_t LOG_EVERY = 100;  // Monte Carlo steps
-const char* const TABLE = "uncertainty.csv";
 
 std::string percent(double share) { return std::to_string(std::lround(100.0 * share)) + "%"; }
 
@@ -34,8 +33,8 @@ void Uncertainty::Sums::add(const Sums& other) {
   weight += other.weight;
 }
 
-Uncertainty::Uncertainty(const Limits& limits, int members, double temperature)
-    : limits_(limits), committee_(members > 1), temperature_(temperature) {
+Uncertainty::Uncertainty(const Limits& limits, int members, double temperature, const std::string& label)
+    : limits_(limits), committee_(members > 1), temperature_(temperature), file_("uncertainty" + label + ".csv") {
   if (limits.policy != "warn" && limits.policy != "stop" && limits.policy != "shrink")
     throw std::runtime_error("uncertain is '" + limits.policy + "', but warn, stop, shrink exist: choose one.");
   if (!(limits.disagreement > 0))
@@ -44,23 +43,27 @@ Uncertainty::Uncertainty(const Limits& limits, int members, double temperature)
   if (!(limits.outside >= 0 && limits.outside <= 1))
     throw std::runtime_error("outside-limit is " + short_number(limits.outside) +
                              ", but a share of the cells from 0 to 1 is needed.");
-  if (shrinks() && !committee_)
+}
+
+void Uncertainty::begin(std::int64_t mcs, bool knows_range) {
+  looked_ = mcs;
+  if (shrinks() && !committee_ && !knows_range)
     throw std::runtime_error(
-        "uncertain is 'shrink', but the model is no committee, so nobody disagrees: train one with several members, or "
-        "use 'warn' or 'stop'.");
+        "uncertain is 'shrink', but the model is no committee and does not know the range of its training data: use a "
+        "cell graph, or 'warn'.");
 }
 
-double Uncertainty::weight(double spread) const {
-  const double ratio = spread / temperature_ / limits_.disagreement;
-  return 1.0 / (1.0 + ratio * ratio);
+double Uncertainty::weight(double spread, double outside) const {
+  const double doubt = spread / temperature_ / limits_.disagreement;
+  return (1.0 - outside) / (1.0 + doubt * doubt);
 }
 
-void Uncertainty::accepted(double spread) {
+void Uncertainty::accepted(double spread, double weight) {
   const double disagreement = spread / temperature_;
   ++sums_.accepted;
   sums_.disagreement += disagreement;
   sums_.most = std::max(sums_.most, disagreement);
-  sums_.weight += shrinks() ? weight(spread) : 1.0;
+  sums_.weight += weight;
 }
 
 Uncertainty::Interval Uncertainty::mean(const Sums& sums, std::int64_t cells, std::int64_t outside) const {
@@ -118,7 +121,7 @@ void Uncertainty::enforce() const {
 void Uncertainty::write(std::int64_t mcs, const Interval& interval, bool uncertain) {
   if (unwritable_) return;
   if (!table_.is_open()) {
-    table_.open(TABLE);
+    table_.open(file_);
     table_ << "mcs,disagreement,disagreement_max,outside,weight,uncertain\n";
   }
   table_ << mcs << ',';
@@ -128,7 +131,7 @@ void Uncertainty::write(std::int64_t mcs, const Interval& interval, bool uncerta
   table_ << ',' << interval.weight << ',' << int(uncertain) << std::endl;
   if (!table_) {
     unwritable_ = true;
-    std::cout << "NeuralHamiltonian: " << TABLE << " cannot be written: the table of uncertainty is left out."
+    std::cout << "NeuralHamiltonian: " << file_ << " cannot be written: the table of uncertainty is left out."
               << std::endl;
   }
 }

@@ -19,17 +19,22 @@ class Uncertainty {
     bool operator==(const Limits& other) const;
   };
 
-  // `members`: of the committee; 1: nobody disagrees.
-  Uncertainty(const Limits& limits, int members, double temperature);
+  // `members`: of the committee; 1: nobody disagrees. `label`: behind the names of files, where there are several
+  // terms.
+  Uncertainty(const Limits& limits, int members, double temperature, const std::string& label);
 
   bool committee() const { return committee_; }
   bool shrinks() const { return limits_.policy == "shrink"; }
 
-  // Of a copy about which the members disagree so far: what is left of the network's energy.
-  double weight(double spread) const;
-  void accepted(double spread);
+  // Of a copy about which the members disagree so far, with this share of its cells outside of the range: what is left
+  // of the network's energy.
+  double weight(double spread, double outside) const;
+  void accepted(double spread, double weight);
   void asked() { ++span_.asked; }
 
+  // A run begins, or begins again, with so many steps behind it. Refuses to shrink where nobody would know by how much:
+  // without members that could disagree, and without a range.
+  void begin(std::int64_t mcs, bool knows_range);
   // Whether an interval is over with these steps, so that `look` is due.
   bool is_due(std::int64_t mcs) const { return mcs / 20 > looked_ / 20; }
   // An interval is over: cells that the model sees, and those of them outside of the range, -1 if nobody knows. Whether
@@ -58,6 +63,7 @@ class Uncertainty {
   Limits limits_;
   bool committee_;
   double temperature_;
+  std::string file_;         // of the table
   std::int64_t looked_ = 0;  // Monte Carlo steps before the last look
   std::string uncertain_;    // what was found then; empty: nothing
   Sums sums_, span_;         // of the interval, and of the line in the log

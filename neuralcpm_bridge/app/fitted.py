@@ -68,6 +68,8 @@ def _head(found: FitFolder) -> str:
         f"Learned{took} from {sections.data_sentence(found.data, facts.states.train)} "
         f"Judged by {facts.states.judge:,} states{_of_which_kind(facts)}."
     )
+    if facts.like is not None:
+        lede += f" Contact and volume energies are those of {facts.like} and stayed as they are."
     wanted, cards = facts.rows("data"), []
     for run in found.runs:
         whose = ", contact and volume alone" if run is found.baseline and facts.adds else ""
@@ -186,7 +188,9 @@ def trusted(found: FitFolder) -> str:
         CHAPTERS["trust"],
         *parts,
         "<h3>The samples and the data</h3>",
-        html.bullets([*_settling(found), *_more_data(found), *found.facts.remarks]),
+        html.bullets(
+            [*_settling(found), *_returning(found), *_more_data(found), *_not_read(found), *found.facts.remarks]
+        ),
         key="trust",
     )
 
@@ -214,6 +218,18 @@ def _settling(found: FitFolder) -> Iterator[str]:
         )
     else:
         yield f"{said}; samples ran for {facts.sample_mcs:,}, so the tissue had settled."
+
+
+def _returning(found: FitFolder) -> Iterator[str]:
+    if (again := found.facts.refit) is not None:
+        yield (
+            f"Chains that leave the {again.lattices} uncertain lattices of a host end at a mean square distance of "
+            f"{again.misfit.after:.1f} from the data; before they were trained with it was {again.misfit.before:.1f}."
+        )
+
+
+def _not_read(found: FitFolder) -> Iterator[str]:
+    yield from (f"Not read from {found.facts.like}, and so not in H_S: {each}." for each in found.facts.not_read)
 
 
 def _more_data(found: FitFolder) -> Iterator[str]:
@@ -261,7 +277,9 @@ def used(found: FitFolder) -> str:
         ("Without either", [f"neuralcpm simulate {model} --state {samples} -o fitted-simulated"]),
     ]
     if run is found.closure:
-        blocks.insert(3, ("Into a project or model of your own, beside its energies", _injections(model)))
+        blocks.insert(
+            3, ("Into a project or model of your own, beside its energies", _injections(model, found.facts.like))
+        )
         blocks += [
             ("Everything about what it learned", [f"neuralcpm explain {model} --data {HELD_OUT_FILE} -o explained"]),
             ("Which cells of a data set lie outside of what it knows", [f"neuralcpm energy {model} {HELD_OUT_FILE}"]),
@@ -270,11 +288,14 @@ def used(found: FitFolder) -> str:
     return html.section(CHAPTERS["use"], html.paragraph(words), html.commands([f"cd {folder}"]), *parts, key="use")
 
 
-def _injections(model: str) -> list[str]:
-    return [
-        f"neuralcpm cc3d inject PROJECT.cc3d {model} -o WITH-TERM",
-        f"neuralcpm morpheus inject MODEL.xml {model} -o with-term.xml",
-    ]
+def _injections(model: str, like: str | None) -> list[str]:
+    """Into the project that it is the closure of, where there is one."""
+    own = {Path(like).suffix: shlex.quote(like)} if like is not None else {}
+    commands = {
+        ".cc3d": f"neuralcpm cc3d inject {own.get('.cc3d', 'PROJECT.cc3d')} {model} -o WITH-TERM",
+        ".xml": f"neuralcpm morpheus inject {own.get('.xml', 'MODEL.xml')} {model} -o with-term.xml",
+    }
+    return [command for suffix, command in commands.items() if not own or suffix in own]
 
 
 # -- the technical part -----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from neuralcpm_bridge.artifact import LatticeEntry
-from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.errors import UserError, reading
 from neuralcpm_bridge.hosting.mapping import listed
 from neuralcpm_bridge.hosting.own_energies import OwnEnergies
 from neuralcpm_bridge.snapshots import Snapshots
@@ -27,7 +27,8 @@ def read_project(path: Path) -> OwnEnergies:
         raise UserError(
             f"{path} is neither a .cc3d file of CompuCell3D nor an .xml file of Morpheus: give one of these."
         )
-    return read_own_energies(path)
+    with reading(path, "a project whose energies can be read", "correct it"):
+        return read_own_energies(path)
 
 
 def like_project(path: Path, data: Snapshots) -> Given:

@@ -29,6 +29,7 @@ TIMED_EVERY = 64
 Delta = Callable[[int, int], float]
 Commit = Callable[[int, int], None]
 Opinion = Callable[[int, int], tuple[float, float]]
+Outside = Callable[[int, int], float]
 
 
 @dataclass
@@ -69,7 +70,8 @@ class Scaling:
     """Of training: what disagreement is counted in."""
     committee: bool = False
     shrink: float = 0.0
-    """Disagreement at which the network's part is halved; 0: it stays."""
+    """Disagreement at which the network's part is halved; it also falls by the share of the copy's cells outside of the
+    training data's range. 0: it stays."""
 
 
 class Answering(Protocol):
@@ -121,6 +123,7 @@ class Callbacks(ABC):
         self.delta: Delta = _nothing_loaded
         self.commit: Commit = _nothing_loaded
         self.opinion: Opinion = _nothing_loaded
+        self.outside: Outside = _nothing_loaded
 
     @property
     def error(self) -> BaseException | None:
@@ -136,7 +139,7 @@ class Callbacks(ABC):
 
     def serve(self, mirror: Mirror, cells: Sequence[HostCell], scaling: Scaling) -> None:
         assert mirror.lattice is not None
-        self.delta, self.commit, self.opinion = mirror.calls()
+        self.delta, self.commit, self.opinion, self.outside = mirror.calls()
         self.shape, self.scaling = mirror.lattice.shape, scaling
         self.following = True
         if self.error is None:
@@ -182,9 +185,11 @@ class Callbacks(ABC):
         return REFUSED
 
     def shrunk(self, value: float, site: int, host_id: int) -> float:
-        """A ΔH whose network's part falls where members disagree: a copy and its reverse are weakened alike."""
+        """A ΔH whose network's part falls where members disagree (a copy and its reverse are weakened alike) and where
+        cells are unlike the training data's."""
         mean, spread = self.opinion(site, host_id)
-        self.weight = 1.0 / (1.0 + (spread / self.scaling.temperature / self.scaling.shrink) ** 2)
+        doubt = spread / self.scaling.temperature / self.scaling.shrink
+        self.weight = (1.0 - self.outside(site, host_id)) / (1.0 + doubt**2)
         return value - (1.0 - self.weight) * mean
 
     def accepted(self, site: int, host_id: int) -> None:

@@ -22,7 +22,7 @@ from ..delta import DeltaBackend, Energy, Part, open_backend
 from ..errors import UserError, engine_speaking
 from ..lattice import Lattice
 from ..state import CellState
-from .callbacks import Commit, Delta, Opinion
+from .callbacks import Commit, Delta, Opinion, Outside
 from .facts import HostCell
 from .mapping import UNMAPPED, unmapped
 
@@ -122,9 +122,9 @@ class Mirror:
         """What answers."""
         return self._loaded
 
-    def calls(self) -> tuple[Delta, Commit, Opinion]:
-        """`delta`, `commit` and `opinion` by site and host id, past every layer that only words errors."""
-        return self._loaded.delta, self._loaded.commit, self._loaded.opinion
+    def calls(self) -> tuple[Delta, Commit, Opinion, Outside]:
+        """`delta`, `commit`, `opinion` and `outside` by site and host id, past every layer that only words errors."""
+        return self._loaded.delta, self._loaded.commit, self._loaded.opinion, self._loaded.outside
 
     def range(self) -> tuple[int, int]:
         """Cells that the model sees, and those of them that are unlike the training data's."""
@@ -258,6 +258,12 @@ class BackendMirror:
         """What a committee says of a copy in the mean, and how far it disagrees."""
         cell = self._numbers.at(host_id)
         return self.backend.delta(site, cell), self.backend.delta_spread(site, cell)
+
+    def outside(self, site: int, host_id: int) -> float:
+        """Share of a copy's cells, the one there and the one to come, that are unlike the training data's."""
+        cells = [cell for cell in (self.backend.state().ids.ravel()[site], self._numbers.at(host_id)) if cell]
+        inside = self.backend.inside_range()
+        return sum(not inside[cell] for cell in cells) / max(len(cells), 1)
 
     def range(self) -> tuple[int, int]:
         state = self.backend.state()

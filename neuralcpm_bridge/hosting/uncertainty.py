@@ -54,10 +54,10 @@ class Limits:
 
     def check(self, artifact: Artifact) -> None:
         network = artifact.metadata.neural
-        if self.policy == "shrink" and (network is None or network.members == 1):
+        if self.policy == "shrink" and (network is None or network.members == 1) and not artifact.ranges:
             raise UserError(
-                "uncertain is 'shrink', but the model is no committee, so nobody disagrees: train one with several "
-                "members, or use 'warn' or 'stop'."
+                "uncertain is 'shrink', but the model is no committee and does not know the range of its training "
+                "data: use a cell graph, or 'warn'."
             )
 
 

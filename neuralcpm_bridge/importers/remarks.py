@@ -28,7 +28,10 @@ def suitable_scale(frames: Sequence[Frame], voxel: tuple[float, ...] | None) -> 
         with suppress(UserError):  # said, about its file, where it is prepared
             own, count = cell_sites(frame, voxel)
             sites, cells = sites + own, cells + count
-    return recommended_scale(diameter(sites / cells, frames[0].lattice())) if cells else 1.0
+    if not cells:
+        return 1.0
+    lattice = frames[0].lattice()
+    return recommended_scale(diameter(sites / cells, lattice), lattice.dimension)
 
 
 def check_resampling(prepared: Sequence[Prepared], scale: float) -> None:
@@ -67,7 +70,7 @@ def about_scale(prepared: Sequence[Prepared], scale: float, asked: bool) -> list
     said = [f"A site is {size['site_size']:.4g} {size['length_unit']} wide."] if size else []
     if not asked:
         said.append(f"--scale auto is {scale:g}: cells are {across:.0f} sites across.")
-    elif (better := recommended_scale(across)) < 1:
+    elif (better := recommended_scale(across, prepared[0].lattice.dimension)) < 1:
         said.append(
             f"Cells are {across:.0f} sites across, which a model moves slowly: --scale {scale * better:.2g} (what "
             f"--scale auto chooses) makes it {across * better:.0f}."

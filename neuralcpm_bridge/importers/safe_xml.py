@@ -16,6 +16,11 @@ MOST_COMPRESSED = 200
 
 def parse_xml(path: Path) -> etree._Element:
     """The root element of an XML file (or a gzipped one, as Morpheus saves its checkpoints)."""
+    return parse_bytes(read_xml(path))
+
+
+def read_xml(path: Path) -> bytes:
+    """The text of such a file."""
     zipped = path.suffix == ".gz"
     with reading("The file", "readable"):
         most = min(MAX_BYTES, (1 << 20) + MOST_COMPRESSED * path.stat().st_size) if zipped else MAX_BYTES
@@ -23,7 +28,7 @@ def parse_xml(path: Path) -> etree._Element:
             content = stream.read(most + 1)
     if len(content) > most:
         raise UserError(f"The XML is larger than {most >> 20} MiB, which no lattice needs: check the file.")
-    return parse_bytes(content)
+    return content
 
 
 def parse_bytes(content: bytes, subject: str | Path = "The file", advice: str = "save it again") -> etree._Element:

@@ -134,7 +134,7 @@ def test_errors_are_kept_and_the_lattice_saved(interpreted: FakeHost, tmp_path: 
     def broken(site: int, host_id: int) -> float:
         raise ZeroDivisionError("on purpose")
 
-    host.term.mirror.calls = lambda: (broken, broken, broken)  # type: ignore[method-assign]
+    host.term.mirror.calls = lambda: (broken, broken, broken, broken)  # type: ignore[method-assign]
     host.term.before_step(1)
     assert host.ask((4, 9), 7) == REFUSED
     assert host.ask((4, 9), 7) == REFUSED
@@ -150,7 +150,8 @@ def test_errors_are_kept_and_the_lattice_saved(interpreted: FakeHost, tmp_path: 
 
 def serving(host: FakeHost, answer: Callable[[int, int], float]) -> None:
     """Every ΔH from a function instead of the model."""
-    host.term.mirror.calls = lambda: (answer, lambda site, host_id: None, lambda site, host_id: (0.0, 0.0))  # type: ignore[method-assign]
+    others = (lambda site, host_id: None, lambda site, host_id: (0.0, 0.0), lambda site, host_id: 0.0)
+    host.term.mirror.calls = lambda: (answer, *others)  # type: ignore[method-assign]
     host.called.serve(host.term.mirror, host.cells(), Scaling())
 
 

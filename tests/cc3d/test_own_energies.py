@@ -106,6 +106,12 @@ def test_one_setting_for_all_cells_and_pairs_that_are_not_named(tmp_path: Path) 
     assert pairs[1, 2] == pytest.approx(11)
 
 
+def test_without_a_contact_plugin_contacts_cost_nothing(tmp_path: Path) -> None:
+    found = read_own_energies(filled(tmp_path / "mine", contact=""))
+    assert not found.terms["contact"]["J"].any()
+    assert found.of_types(("medium", "A", "B")).converted().orders == {"contact": 2}
+
+
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     script = (
         "from cc3d import CompuCellSetup\nfrom mineSteppables import Growth\n"
@@ -120,13 +126,16 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
         "def grow(cells):\n    for cell in cells:\n        cell.targetVolume += 1\n", encoding="utf-8"
     )
     text = (file.parent / "Simulation" / "mine.xml").read_text(encoding="utf-8")
-    changed = text.replace("<NeighborOrder>2</NeighborOrder>\n   </Potts>", "</Potts>")
+    changed = text.replace("<NeighborOrder>2</NeighborOrder>\n   </Potts>", "<Offset>1</Offset></Potts>")
+    changed = changed.replace('TypeName="B"', 'TypeName="B" Freeze=""')
     (file.parent / "Simulation" / "mine.xml").write_text(changed, encoding="utf-8")
     assert read_own_energies(file).not_read == (
         "the plugin Chemotaxis",
         "the plugin Surface",
         "fields (DiffusionSolverFE)",
-        "copies from neighbours of order 1 alone (training copies from order 2)",
+        "<Offset> of <Potts>",
+        "that cells of type B are frozen",
+        "copies from neighbours of order 1 (training copies from order 2)",
         "what Python does at every step (Growth of mine.py)",
         "what mineSteppables.py sets of single cells (targetVolume)",
     )
@@ -153,8 +162,10 @@ def test_a_term_that_the_host_means_otherwise_is_taken_and_named(tmp_path: Path)
     [
         ({"volume": ""}, "has no plugin Volume, but a closure needs to know what it closes"),
         ({"volume": "<Plugin Name='Volume'/>"}, "volumes that Python sets cell by cell"),
-        ({"contact": "<Plugin Name='ContactLocalFlex'/>"}, "no table of types says, in its plugin ContactLocalFlex"),
-        ({"contact": ""}, "has no plugin Contact"),
+        (
+            {"contact": "<Plugin Name='ContactLocalFlex'/>"},
+            "contact energies that Python sets .* plugin ContactLocalFlex",
+        ),
         ({"temperature": 0}, "no temperature for all cells"),
     ],
 )

@@ -84,13 +84,34 @@ def test_shrink_weakens_the_network_where_members_disagree(host: FakeHost) -> No
     for limit in (spread / 2, spread, 10 * spread):
         host.begin(limits=Limits("shrink", limit))
         host.term.before_step(0)
-        assert host.ask(place, new_id) == pytest.approx(full / (1 + (spread / limit) ** 2), rel=1e-6)
+        inside = 1 - host.term.mirror.copy.outside(site, new_id)
+        assert host.ask(place, new_id) == pytest.approx(inside * full / (1 + (spread / limit) ** 2), rel=1e-6)
 
 
-def test_shrink_needs_a_committee(tmp_path: Path) -> None:
+def test_shrink_weakens_the_network_by_the_share_of_cells_out_of_range(host: FakeHost) -> None:
+    host.begin()
+    host.add(5, 1, slice(0, 3), slice(0, 20))  # 60 sites: outside
+    host.add(6, 2, slice(3, 7), slice(0, 10))  # 40: inside
+    host.term.before_step(0)
+    copies = [((3, 4), 5), ((2, 4), 6), ((2, 4), 0), ((4, 4), 0)]  # of a cell into another or of medium
+    full = [host.ask(place, new_id) for place, new_id in copies]
+    assert all(abs(delta) > 1e-3 for delta in full)
+    host.begin(limits=Limits("shrink", 1e6))
+    host.term.before_step(0)
+    assert [host.term.mirror.copy.outside(host.known.lattice.site(*place), cell) for place, cell in copies] == [
+        0.5,
+        0.5,
+        1,
+        0,
+    ]
+    for (place, new_id), left, delta in zip(copies, (0.5, 0.5, 0.0, 1.0), full, strict=True):
+        assert host.ask(place, new_id) == pytest.approx(left * delta, rel=1e-4, abs=1e-9)
+
+
+def test_shrink_needs_doubts(tmp_path: Path) -> None:
     single = export(tissue("graph1-closure"), tmp_path / "single.onnx")
     host = tissue_host(single, tmp_path, native=True)
-    with pytest.raises(UserError, match="no committee, so nobody disagrees"):
+    with pytest.raises(UserError, match="no committee and does not know the range"):
         host.begin(limits=Limits("shrink"))
 
 

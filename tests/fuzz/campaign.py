@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 from .targets import TARGETS
-from .worker import MEMORY, Input, Outcome, serve
+from .worker import Input, Outcome, serve
 
 PATIENCE = 300.0
 """Seconds on the clock after which a worker that does not answer is ended: something hangs outside of Python."""
@@ -66,7 +66,7 @@ class Tally:
         self.memory = max(self.memory, outcome.memory)
         target = TARGETS[outcome.input.target]
         self.by_target[f"{target.name}/{target.files}"] += 1
-        if outcome.finding or outcome.memory > MEMORY:
+        if outcome.finding:
             self.findings.append(outcome)
 
     def __str__(self) -> str:

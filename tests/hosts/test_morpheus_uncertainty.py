@@ -27,10 +27,13 @@ GROWS_AT, STEPS = 60, 140
 
 
 def committee(path: Path) -> Artifact:
-    """Three untrained members, which disagree about everything."""
+    """Three untrained members, which disagree about everything and have seen cells of up to 40 sites."""
     torch.manual_seed(3)
     lattice = LatticeEntry.of("square", "periodic")
     made = make_preset("graph1-closure", types=TYPES, lattice=lattice, target_volume=40.0, members=3)
+    with torch.no_grad():
+        made.network.low[1:], made.network.high[1:] = 0.0, 1e3
+        made.network.high[1:, 0] = 40.0
     symbolic = Symbolic(Contact(3.0 + torch.rand(3, 3)), Volume(torch.tensor([1.0]), torch.tensor([40.0])))
     return export(Hamiltonian(TYPES, symbolic, made.network, 30.0, lattice=lattice), path)
 
@@ -81,12 +84,11 @@ def test_a_run_stops_where_that_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"MCS 80 is uncertain: .* Retrain with lattices like these"):
         run_model(model, tmp_path / "run", binary=binary)
     assert load_snapshots(tmp_path / "run" / "uncertain.npz").arrays["mcs"].tolist() == [80]
-    with pytest.raises(UserError, match="the model is no committee"):
-        growing(artifact, tmp_path, Limits("shrink"), "m.xml")
 
 
-def test_the_network_is_weakened_where_members_disagree(tmp_path: Path) -> None:
-    """Every ΔH is the members' mean times 1 / (1 + (d / limit)²), d their disagreement in temperatures."""
+def test_the_network_is_weakened_by_doubts(tmp_path: Path) -> None:
+    """Every ΔH is the members' mean times (1 − o) / (1 + (d / limit)²), d their disagreement in temperatures, o the
+    share of the copy's cells out of range."""
     binary = plugin_binary()
     artifact = committee(tmp_path / "model.onnx")
     limits = Limits("shrink", 0.5)
@@ -97,7 +99,7 @@ def test_the_network_is_weakened_where_members_disagree(tmp_path: Path) -> None:
     model.write(tmp_path / "model.xml")
     run_model(tmp_path / "model.xml", tmp_path / "run", binary=binary)
     backend = open_backend(artifact, state, part="neural")
-    errors, factors, factor = [], [], 1.0
+    errors, factors, factor, shares = [], [], 1.0, set()
     for kind, x, y, cell, *delta in (line.split() for line in (tmp_path / "run" / "deltas.txt").open()):
         site, new_id = state.lattice.site(int(y), int(x)), int(cell)
         if kind == "c":
@@ -105,11 +107,35 @@ def test_the_network_is_weakened_where_members_disagree(tmp_path: Path) -> None:
             backend.commit(site, new_id)
             continue
         disagreement = backend.delta_spread(site, new_id) / artifact.metadata.temperature
-        factor = 1 / (1 + (disagreement / limits.disagreement) ** 2)
+        cells = [cell for cell in (int(backend.state().ids.ravel()[site]), new_id) if cell]
+        outside = np.mean(~backend.inside_range()[cells])
+        shares.add(outside)
+        factor = (1 - outside) / (1 + (disagreement / limits.disagreement) ** 2)
         errors.append(abs(backend.delta(site, new_id) * factor - float(delta[0])))
     assert len(errors) > 1_000
     assert max(errors) < 1e-4
     assert 0.01 < np.mean(factors) < 0.95
+    assert shares == {0, 0.5, 1}
     (row,) = read_table(tmp_path / "run" / "uncertainty.csv")
     assert row["weight"] == pytest.approx(np.mean(factors), rel=1e-4)
-    assert row["outside"] is None
+    assert 0 < row["outside"] < 1
+
+
+def test_two_learned_models_keep_their_doubts_apart(tmp_path: Path) -> None:
+    binary = plugin_binary()
+    first, second = load_artifact("pretrained:elongated-cells"), committee(tmp_path / "second.onnx")
+    path = growing(first, tmp_path, Limits(), "m.xml")
+    element = re.compile(r'<NeuralHamiltonian model="[^"]*" types="[^"]*" (.*?)/>')
+    other = rf'\g<0><NeuralHamiltonian model="{second.path}" types="A=ct1;B=ct2" \1/>'
+    text, count = element.subn(other, path.read_text(encoding="utf-8"))
+    assert count == 2
+    path.write_text(text, encoding="utf-8")
+    ran = run_model(path, tmp_path / "run", binary=binary)
+    tables = [read_table(tmp_path / "run" / name) for name in ("uncertainty.csv", "uncertainty2.csv")]
+    assert [[row["mcs"] for row in rows] for rows in tables] == [list(range(20, STEPS + 1, 20))] * 2
+    assert {row["disagreement"] is None for row in tables[0]} == {True}  # a single network
+    assert {row["disagreement"] is None for row in tables[1]} == {False}
+    assert ran.uncertainty is not None
+    for file, artifact in (("uncertain.npz", first), ("uncertain2.npz", second)):
+        assert load_snapshots(tmp_path / "run" / file).type_names == artifact.metadata.types
+    assert not list((tmp_path / "run").glob("*.lattices"))

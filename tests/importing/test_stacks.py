@@ -145,6 +145,16 @@ def test_the_size_of_a_site_is_kept(load, cli, tmp_path: Path) -> None:
     assert load(tmp_path / "b.tif", "--voxel-size", "1,1")[0].lattice.shape == (20, 24)
 
 
+def test_large_cells_are_sooner_too_large_in_3d(load, tmp_path: Path) -> None:
+    """A cell 23 sites across has 430 sites in a plane, and 6,400 in a volume."""
+    cells = np.kron(SOLID, np.ones((4, 4, 4), dtype=np.uint16))
+    tifffile.imwrite(tmp_path / "a.tif", cells, imagej=True, metadata={"axes": "ZYX"})
+    _, said = load(tmp_path / "a.tif")
+    assert "Cells are 22 sites across, which a model moves slowly: --scale 0.54" in said
+    _, said = load(tmp_path / "a.tif", "--scale", "auto")
+    assert "--scale auto is 0.54: cells are 12 sites across." in said
+
+
 def test_crop_and_border_in_3d(load, cli, tmp_path: Path) -> None:
     path = tmp_path / "a.tif"
     as_plantseg(path, SOLID)

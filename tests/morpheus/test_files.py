@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -184,3 +185,18 @@ def test_what_a_model_cannot_serve_is_refused(
 ) -> None:
     with pytest.raises(UserError, match=sentence):
         check_fit(read_model(changed(tmp_path / "model.xml", old, new)), closure, "neural")
+
+
+def test_a_checkpoint_is_read_without_its_media(tmp_path: Path) -> None:
+    """Morpheus writes the medium as a population, and refuses to begin with one."""
+    medium = '<Population type="medium" size="1">\n<Cell id="0"/>\n</Population>'
+    cells = '<Population type="red" size="1"><Cell id="1"><Nodes>3, 4, 0</Nodes></Cell></Population>'
+    text = USER_MODEL.replace("</CellPopulations>", f"{medium}{cells}</CellPopulations>")
+    file = tmp_path / "model000100.xml.gz"
+    with gzip.open(file, "wb") as stream:
+        stream.write(text.encode())
+    model = read_model(file)
+    assert "medium" not in {entry.type for entry in model.populations}
+    assert model.populations[-1].type == "red"
+    assert model.document.content.decode() == text.replace(medium, "\n\n")
+    assert not model.is_upgraded

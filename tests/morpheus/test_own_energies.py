@@ -91,7 +91,7 @@ def test_ways_of_counting_pairs(order: int) -> None:
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
     more = (
         '<SurfaceConstraint mode="aspherity" target="1" strength="1"/><Chemotaxis field="f" strength="3"/>'
-        '<ConnectivityConstraint/><NeuralHamiltonian model="m.onnx"/>'
+        '<ConnectivityConstraint/><NeuralHamiltonian model="m.onnx"/><NeighborhoodReporter/><VectorMapper/>'
     )
     path = written(
         tmp_path,

@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from neuralcpm_bridge.artifact import LatticeEntry, load_artifact
 from neuralcpm_bridge.backends.onnxruntime import OnnxRuntimeBackend, make_session
@@ -121,3 +123,14 @@ def test_weights_are_plain_named_initialisers(models: dict[str, Path]) -> None:
         assert named[name].raw_data == value.tobytes()
         assert tuple(named[name].dims) == value.shape
     assert exporting.weights_hash(artifact.weights) == artifact.metadata.weights_hash
+
+
+@given(place=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_one_bit_changed_is_refused(models: dict[str, Path], tmp_path: Path, place: float, bit: int) -> None:
+    content = bytearray(models["graph1-closure"].read_bytes())
+    content[int(place * content.rindex(exporting.SEAL.encode()))] ^= 1 << bit
+    file = tmp_path / "model.onnx"
+    file.write_bytes(content)
+    with pytest.raises(UserError):
+        load_artifact(file)

@@ -24,7 +24,7 @@ from training.fit import closure as closures
 from training.fit import fitting as stages
 from training.fit import pairs as pairing
 from training.fit.analytic import analytic_start
-from training.fit.refitting import Returning, in_place_of
+from training.fit.refitting import Returning, compared, in_place_of
 from training.trainer import Trainer
 
 from ..strategies import random_state
@@ -148,12 +148,25 @@ def test_a_refit_goes_on_from_the_fit_and_is_judged_like_it(
             assert torch.equal(seen["began"][f"network.{name.removeprefix('neural.')}"], torch.tensor(value))
     assert old.metadata.symbolic == new.metadata.symbolic
     assert old.metadata.weights_hash != new.metadata.weights_hash
-    assert old.ranges == new.ranges  # what is known is what the data had
+    for end in ("low", "high"):  # what is known is what the data had
+        np.testing.assert_allclose(old.weights[f"neural.{end}"], new.weights[f"neural.{end}"], rtol=1e-5, atol=1e-6)
+    assert found["refit"]["scattered"] == {"before": before["misfit"]["closure"], "after": found["misfit"]["closure"]}
+    assert found["verdict"].endswith((" Keep run.", " Use it in place of run."))
     assert isinstance(seen["starts"], Returning)
     known = {state.tobytes() for state in elongated.ids}
     assert all(state.tobytes() in known for state in seen["data"].ids)
     assert (again / "report.html").exists()
     assert (load_snapshots(again / "held-out.npz").ids == load_snapshots(run / "held-out.npz").ids).all()
+
+
+def test_the_verdict_compares() -> None:
+    def told(returning: float, scattered: float) -> dict[str, object]:
+        of = {"misfit": {"before": 10.0, "after": returning}, "scattered": {"before": 2.0, "after": scattered}}
+        return {"of": "run", **of}
+
+    assert compared(told(3.0, 2.5)).endswith("Use it in place of run.")
+    assert compared(told(3.0, 4.0)).endswith("Keep run.")
+    assert compared(told(11.0, 1.0)).endswith("Keep run.")
 
 
 @pytest.mark.parametrize(

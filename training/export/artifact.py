@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from onnx import helper
+from onnx import ModelProto, StringStringEntryProto, helper
 
 from neuralcpm_bridge import __version__
 from neuralcpm_bridge.artifact import (
@@ -33,6 +33,9 @@ from neuralcpm_bridge.terms import described_terms
 from ..hamiltonians import TERMS, ExternalPotential, Hamiltonian, Symbolic, build_network
 from .examples import example_flips, example_states
 from .graph import build_model
+
+SEAL = "neuralcpm.sha256"
+"""Key of the entry with which a file ends."""
 
 
 def export(
@@ -87,10 +90,17 @@ def write_artifact(metadata: Metadata, weights: dict[str, NDArray[Any]], path: s
     metadata = metadata.model_copy(update={"weights_hash": weights_hash(weights)})
     model = build_model(metadata, weights)
     with writing(path) as temporary:
-        temporary.write_bytes(model.SerializeToString())
+        temporary.write_bytes(sealed(model))
         written = load_artifact(temporary)
         check_backend(written, "onnxruntime")
     return replace(written, path=path)
+
+
+def sealed(model: ModelProto) -> bytes:
+    """A file that ends with an entry of the SHA-256 of all that is before, so that no byte of it changes unseen."""
+    content = model.SerializeToString()
+    seal = StringStringEntryProto(key=SEAL, value=hashlib.sha256(content).hexdigest())
+    return content + ModelProto(metadata_props=[seal]).SerializeToString()  # messages add up
 
 
 def weights_of(hamiltonian: Hamiltonian) -> dict[str, NDArray[Any]]:

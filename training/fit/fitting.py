@@ -40,6 +40,9 @@ from .relaxation import relaxation
 
 RESULT_FILE = "fit.json"
 CLOSURE_FOLDER = "closure"
+BASELINE_SAMPLES = "samples-baseline.npz"
+BASELINE_STREAM, CLOSURE_STREAM = 1, 2
+"""Of random numbers that samples are drawn by."""
 DATA_FILE = "data.npz"
 """The data as they were given."""
 REPLICATES = 64
@@ -146,13 +149,13 @@ class Fitting:
     def run(self) -> Fit:
         self._say_what_was_found()
         plan = self._plan()
-        baseline_samples = self._sample(plan.baseline, plan.lengths, 1)
+        baseline_samples = self._sample(plan.baseline, plan.lengths, BASELINE_STREAM)
         baseline = judge(baseline_samples, self.wanted_rows, self.train)
         adds = self._adds(plan, baseline, baseline_samples)
         events: list[str] = []
         if adds:
             closure, events = self._train(plan)
-            samples = self._sample(closure, plan.lengths, 2)
+            samples = self._sample(closure, plan.lengths, CLOSURE_STREAM)
             judged = judge(samples, self.wanted_rows, self.train)
         else:
             closure = plan.baseline if plan.closure is None else silent(plan.closure, plan.baseline)
@@ -390,7 +393,7 @@ class Fitting:
             export(model, self.folder / f"{name}.onnx", name=self.folder.name, training=told, examples=states)
         self.prepared.judge.save(self.folder / "held-out.npz")
         result.samples.save(self.folder / "samples.npz")
-        result.baseline_samples.save(self.folder / "samples-baseline.npz")
+        result.baseline_samples.save(self.folder / BASELINE_SAMPLES)
         with writing(self.folder / RESULT_FILE) as temporary:
             temporary.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

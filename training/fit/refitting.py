@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,26 @@ from ..export.artifact import hamiltonian_from_artifact
 from ..hamiltonians import Hamiltonian, States
 from ..samplers import ExactChains
 from .analytic import Given
-from .fitting import DATA_FILE, RESULT_FILE, Fit, Fitting, Narrator, Wanted, on_one_thread
+from .closure import Lengths
+from .fitting import (
+    BASELINE_SAMPLES,
+    BASELINE_STREAM,
+    DATA_FILE,
+    RESULT_FILE,
+    Fit,
+    Fitting,
+    Narrator,
+    Wanted,
+    on_one_thread,
+)
 from .judging import Judged, judge
 from .plan import Plan, read_analytic
 
 MODEL_FILE = "model.onnx"
 RETURNING = 0.5
 """Share of chains from scattered starts that leave uncertain lattices instead."""
+AS_GOOD = 1.5
+"""Factor of a mean square distance that chance alone makes."""
 JUDGED = 32
 """Chains from uncertain lattices that are judged before and after."""
 
@@ -97,9 +111,11 @@ def _window(state: CellState, shape: tuple[int, ...], rng: np.random.Generator) 
 class Refitting(Fitting):
     """A fit that begins where another one ended."""
 
-    def __init__(self, run: Path, lattices: Snapshots, folder: Path, wanted: Wanted, narrator: Narrator) -> None:
+    def __init__(
+        self, run: Path, misfit: float, lattices: Snapshots, folder: Path, wanted: Wanted, narrator: Narrator
+    ) -> None:
         super().__init__(load_snapshots(run / DATA_FILE), folder, wanted, narrator)
-        self.run_before, self.lattices = run, lattices
+        self.run_before, self.misfit_before, self.lattices = run, misfit, lattices
         self.starts = self.returning = Returning(lattices)
         begun = [
             self.returning.leaving(datum, np.random.default_rng(number)) for number, datum in enumerate(self.train)
@@ -124,16 +140,18 @@ class Refitting(Fitting):
         plan.closure.network_weight.set(before.network_weight().detach())
         return plan
 
+    def _sample(self, model: Hamiltonian, lengths: Lengths, stream: int) -> Snapshots:
+        """Samples of the baseline are there: it is as it was."""
+        if stream == BASELINE_STREAM:
+            return load_snapshots(self.run_before / BASELINE_SAMPLES)
+        return super()._sample(model, lengths, stream)
+
     def _train(self, plan: Plan) -> tuple[Hamiltonian, list[str]]:
         assert plan.closure is not None
         before = self._return(plan.closure, plan)
         model, events = super()._train(plan)
         after = self._return(model, plan)
         self.returned = {"lattices": len(self.lattices), "misfit": {"before": before.misfit, "after": after.misfit}}
-        self.narrator.tell(
-            f"Chains that leave the {len(self.lattices)} uncertain lattices end at a mean square distance of "
-            f"{after.misfit:.1f} from the data (before: {before.misfit:.1f}; chance: 1)."
-        )
         return model, events
 
     def _return(self, model: Hamiltonian, plan: Plan) -> Judged:
@@ -146,12 +164,27 @@ class Refitting(Fitting):
         ended, _ = ExactChains(threads=self.wanted.threads).on(model)(starts, plan.lengths.sample_mcs, self.wanted.seed)
         return judge(ended, self.wanted_rows, self.train)
 
-    def _found(self, *arguments: Any) -> dict[str, Any]:
-        return super()._found(*arguments) | {"refit": {"of": self.run_before.name, **self.returned}}
+    def _found(self, plan: Plan, closure: Judged, *rest: Any) -> dict[str, Any]:
+        found = super()._found(plan, closure, *rest)
+        scattered = {"before": self.misfit_before, "after": closure.misfit}
+        told = {"of": self.run_before.name, "scattered": scattered, **self.returned}
+        return found | {"refit": told, "verdict": f"{found['verdict']} {compared(told)}"}
 
     def _identity(self) -> dict[str, Any]:
         digest = hashlib.sha256(self.lattices.ids.tobytes()).hexdigest()
         return super()._identity() | {"refit": [str(self.run_before.resolve()), digest]}
+
+
+def compared(told: Mapping[str, Any]) -> str:
+    """Whether to use it, in words: nearer to the data from the uncertain lattices, and about as near from elsewhere."""
+    returning, scattered = told["misfit"], told["scattered"]
+    better = returning["after"] < returning["before"]
+    as_good = scattered["after"] <= max(AS_GOOD * scattered["before"], AS_GOOD)
+    away = [f"{each['after']:.1f} (before: {each['before']:.1f})" for each in (returning, scattered)]
+    return (
+        f"Mean square distances from the data of chains that leave the uncertain lattices: {away[0]}; from scattered "
+        f"starts: {away[1]}. {'Use it in place of' if better and as_good else 'Keep'} {told['of']}."
+    )
 
 
 def refit(
@@ -168,7 +201,7 @@ def refit(
         like = Given(own, told["like"], told["like_temperature"], tuple(told["not_read"]))
     wanted = Wanted(minutes or told["minutes"], told["members"], told["seed"], threads, like)
     with on_one_thread():
-        return Refitting(run, lattices, folder, wanted, narrator or Narrator()).run()
+        return Refitting(run, told["misfit"]["closure"], lattices, folder, wanted, narrator or Narrator()).run()
 
 
 def _told(run: Path) -> dict[str, Any]:
@@ -180,7 +213,7 @@ def _told(run: Path) -> dict[str, Any]:
                 f"The network of {run} is silent, for contact and volume energies describe its data: there is nothing "
                 "to train on."
             )
-        known = {key: told[key] for key in ("minutes", "members", "seed")}
+        known = {key: told[key] for key in ("minutes", "members", "seed", "misfit")}
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(f"{run} is no folder of a finished fit: give the RUN of neuralcpm fit DATA -o RUN.") from None
     return told | known

@@ -70,7 +70,8 @@ def refit(
         Path | None, typer.Option("--output", "-o", metavar="RUN2", help="Folder to write.", show_default="RUN-refit")
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(min=0.5, help="Time it may take.", show_default="that of the fit")
+        float | None,
+        typer.Option(min=0.5, help="Time it may take; samples run as long as the fit's.", show_default="the fit's"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -118,7 +119,7 @@ def _run_and_report(
         return
     print(found["verdict"])
     print(f"\nThe report: {output / 'report.html'}\nNext:")
-    for command in next_commands(output, like):
+    for command in next_commands(output, like if found["adds"] else None):
         print(f"  {command}")
 
 

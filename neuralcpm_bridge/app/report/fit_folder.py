@@ -54,6 +54,18 @@ class PairFacts(_Known):
     standard_errors: FiniteFloat
 
 
+class ReturnFacts(_Known):
+    """Mean square distances from the data of chains that left uncertain lattices."""
+
+    before: FiniteFloat
+    after: FiniteFloat
+
+
+class RefitFacts(_Known):
+    lattices: Count
+    misfit: ReturnFacts
+
+
 class Facts(_Known):
     """fit.json."""
 
@@ -82,6 +94,9 @@ class Facts(_Known):
     time_notes: list[str] = Field(default_factory=list)
     events: list[str] = Field(default_factory=list)
     remarks: list[str] = Field(default_factory=list)
+    like: str | None = None
+    not_read: list[str] = Field(default_factory=list)
+    refit: RefitFacts | None = None
 
     @property
     def kept_apart(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,7 +135,13 @@ def checkpoint_header(path: Path) -> dict[str, Any]:
         length = int.from_bytes(stream.read(8), "little")
         if length > path.stat().st_size:
             raise ValueError("a header longer than the file")
-        return dict(json.loads(json.loads(stream.read(length))["__metadata__"]["neuralcpm"]))
+        header = dict(json.loads(json.loads(stream.read(length))["__metadata__"]["neuralcpm"]))
+        for name in ("step", "seconds", "evaluations"):
+            if not isinstance(header[name], (int, float)) or not 0 <= header[name] < math.inf:
+                raise ValueError(f"{name} is {str(header[name])[:40]}")
+        for part in ("data", "model", "objective", "sampler"):
+            header["config"][part] = dict(header["config"][part])
+        return header
 
 
 def read_curves(path: Path) -> dict[str, NDArray[np.float64]]:
