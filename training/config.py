@@ -106,6 +106,7 @@ class OptimizerSection(_Section):
     symbolic_lr: Positive | None = None
     decay: Share = 0.0
     clip: Positive | None = None
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
     averaging: Annotated[float, Field(ge=0, lt=1)] = 0.0
 
 
@@ -273,6 +274,7 @@ refresh = 2              # steps per round of sampling
 lr = 0.003
 decay = 0.5              # share of the steps, at the end, over which the rate falls to zero
 clip = 10.0              # largest gradient norm
+# weight_decay = 0.0     # of the network's weights, per unit of the rate: keeps it from learning few states by heart
 averaging = 0.97         # of the weights, per step
 
 [run]

@@ -132,16 +132,16 @@ class Trainer:
             )
         return hamiltonian
 
-    def _make_optimizer(self) -> torch.optim.Adam:
+    def _make_optimizer(self) -> torch.optim.AdamW:
         settings = self.config.optimizer
         named = [(name, p) for name, p in self.hamiltonian.named_parameters() if p.requires_grad]
         symbolic = [p for name, p in named if name.startswith("symbolic.")]
         other = [p for name, p in named if not name.startswith("symbolic.")]
         groups: list[dict[str, Any]] = [
-            {"params": symbolic, "lr": settings.symbolic_lr or settings.lr},
-            {"params": other, "lr": settings.lr},
+            {"params": symbolic, "lr": settings.symbolic_lr or settings.lr, "weight_decay": 0.0},
+            {"params": other, "lr": settings.lr, "weight_decay": settings.weight_decay},
         ]
-        return torch.optim.Adam([group for group in groups if group["params"]])
+        return torch.optim.AdamW([group for group in groups if group["params"]])
 
     def _make_pushes(self) -> Pushes | None:
         if self.config.objective.push is None:

@@ -25,8 +25,8 @@ def committee(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     """Four members that have seen cells of 30 to 50 sites only."""
     model = tissue("graph1-closure", members=4)
     with torch.no_grad():
-        model.network.low[1:] = torch.tensor([30.0, 0.0, 0.0, 0.0])
-        model.network.high[1:] = torch.tensor([50.0, 1.0, 1e3, 1e3])
+        model.network.low[1:] = torch.tensor([30.0, 0.0, 0.0, 0.0, -1.0])
+        model.network.high[1:] = torch.tensor([50.0, 1.0, 1e3, 1e3, 1.0])
     return export(model, tmp_path_factory.mktemp("committee") / "model.onnx")
 
 

@@ -22,6 +22,8 @@ SWEEPS = 8
 """Monte Carlo steps of a chain per round of two steps."""
 MOST_STEPS, FEWEST_STEPS = 700, 120
 PILOT_MCS = 2
+WEIGHT_DECAY = 0.5
+"""Of the network's weights, per unit of the rate: hundreds of snapshots are few, and learned by heart without it."""
 PUSH = 3.0
 """Typical ΔH, in units of T, that the network may add to a single copy: a correction, not another physics."""
 
@@ -77,6 +79,7 @@ def closure_config(
                 "lr": 2e-3,
                 "decay": 0.7,
                 "clip": 10.0,
+                "weight_decay": WEIGHT_DECAY,
                 "averaging": 0.97,
             },
             "run": {"seed": seed, "log_every": 10, "checkpoint_every": 50},

@@ -24,6 +24,7 @@ from neuralcpm_bridge.snapshots import Snapshots
 
 from ..hamiltonians import CellGraph, CellGraphs, Hamiltonian, States
 from ..samplers import ExactChains
+from .closure import WEIGHT_DECAY
 
 LENGTHS = (1, 2, 4, 8, 16, 32, 64)
 """Monte Carlo steps between the states of a pair."""
@@ -38,8 +39,6 @@ LOOK_EVERY = 50
 PATIENCE = 30
 """Looks at the pairs kept apart without a gain after which training ends: what counts neighbours is found late."""
 RATE = 4e-3
-DECAY = 0.5
-"""Of the weights (AdamW): hundreds of snapshots are few, and a network without it learns them by heart."""
 KEEP = 0.95
 """Of the averaged weights per step."""
 
@@ -99,7 +98,7 @@ class Pairs:
         """Train a closure's network until the pairs kept apart gain no more, or time is over."""
         rng, parts = np.random.default_rng([self.seed, 43]), self.half if half else self.all
         parameters = [p for name, p in model.named_parameters() if not name.startswith("symbolic.")]
-        optimizer = torch.optim.AdamW(parameters, RATE, weight_decay=DECAY)
+        optimizer = torch.optim.AdamW(parameters, RATE, weight_decay=WEIGHT_DECAY)
         averaged = copy.deepcopy(model)
         best, best_loss, since, step = copy.deepcopy(model), float("inf"), 0, 0
         began, steps = time.monotonic(), MOST_STEPS
