@@ -84,8 +84,9 @@ class Pairs:
         count = int(np.clip(MOST_NUMBERS // (2 * BATCH * data.types.shape[1] * 40), LEAST_PARTS, PARTS))
         make = PairMaker(network, analytic, threads, rng)
         self.seed = seed
-        self.all = make(data.chosen(np.sort(rest)), count)
-        self.half = make(data.chosen(np.sort(rest[::2])), count)
+        halves = [np.sort(half) for half in (rest[::2], rest[1::2]) if len(half)]
+        self.half, *others = (make(data.chosen(half), -(-count // len(halves))) for half in halves)
+        self.all = [part for made in (self.half, *others) for part in made]
         self.apart = make(data.chosen(np.sort(order[:apart])), max(LEAST_PARTS // 2, count // 5))
 
     def train(
