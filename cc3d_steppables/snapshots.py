@@ -27,14 +27,17 @@ def save_snapshots(
     provenance: Mapping[str, Any],
     file: Path,
 ) -> None:
-    """Write a data set. Hexagonal rows that skewed axes cannot hold become PIFs in a folder of the same name."""
+    """Write a data set. Where skewed axes cannot hold one of the hexagonal lattices, all become PIFs in a folder of its
+    name: a data set of the others would be taken for the whole."""
     try:
         data = as_snapshots(lattices, type_names, lattice, provenance)
     except UserError as error:
         if lattice.layout != "rows":
             raise
         folder = pif_folder(file)
-        say(f"{PREFIX}: the lattices are saved as PIFs in {folder}, not as a data set: {error}")
+        if not folder.exists():
+            say(f"{PREFIX}: the lattices are saved as PIFs in {folder}, not as a data set: {error}")
+        file.unlink(missing_ok=True)
         for found in lattices:
             for ending, write in pif_writers(found, type_names).items():
                 write(folder / f"mcs{found.mcs:08d}{ending}")

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from cc3d_steppables.inject import inject
+from cc3d_steppables.run import run_project
 from neuralcpm_bridge.artifact import Artifact
+from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import load_snapshots
 
 from ..cc3d.models import tissue_model
@@ -149,3 +151,15 @@ def test_a_script_that_does_not_compile(model: Artifact, tmp_path: Path) -> None
     edit_script(injected, "CompuCellSetup.run()", "CompuCellSetup.run(")
     ran = run(injected, tmp_path / "ran")
     assert ran.error
+
+
+@pytest.mark.parametrize(("signal", "number"), [("SIGTERM", 15), ("SIGKILL", 9)])
+def test_a_host_that_is_ended(model: Artifact, tmp_path: Path, signal: str, number: int) -> None:
+    """What it has saved is on disk, all of it if it was asked to end, and one sentence says so."""
+    step = f"if mcs == 7:\n    import os, signal\n    os.kill(os.getpid(), signal.{signal})"
+    injected, _ = inject(life_project(tmp_path / "life", step), model, tmp_path / "injected")
+    with pytest.raises(UserError, match=rf"was ended by signal {number}: see .*log. \d states are in .*snapshots.npz"):
+        run_project(injected, tmp_path / "ran", steps=11, snapshots=10, say=lambda line: None)
+    found = load_snapshots(tmp_path / "ran" / "snapshots.npz").arrays["mcs"].tolist()
+    assert found == list(range(7))[: len(found)]
+    assert signal == "SIGKILL" or len(found) == 7

@@ -10,9 +10,10 @@ import pytest
 from cc3d_steppables.inject import inject
 from cc3d_steppables.new import write_project
 from cc3d_steppables.project import Project
+from neuralcpm_bridge.initial import initial_state
 from neuralcpm_bridge.lattice import Lattice
 
-from ..cc3d.models import analytic_model
+from ..cc3d.models import analytic_model, tissue_model
 from .cc3d_tools import demos, edit_script, life_project, needs_cc3d, run, verified
 from .test_cc3d_terms import tissue
 
@@ -102,16 +103,37 @@ if mcs == 15:
     assert ran.snapshots[-1].lattice == Lattice.of((9, 44, 50), "cubic", "free")
 
 
-def test_weight_0_changes_nothing(tmp_path: Path) -> None:
-    model = analytic_model(tmp_path / "model.onnx", "cubic", "free", 1)
-    project = life_project(tmp_path / "null", depth=5)
-    injected, _ = inject(project, model, tmp_path / "injected", weight=0.0)
-    before, after = (
-        run(file, tmp_path / name, steps=41, snapshots=2, seed=5).snapshots
-        for name, file in (("untouched", project), ("with_term", injected))
-    )
-    assert np.array_equal(before.ids, after.ids)
-    assert not np.array_equal(before.ids[0], before.ids[-1])
+@pytest.mark.parametrize(
+    ("geometry", "boundary", "shape"),
+    [
+        ("hexagonal", "free", (48, 72)),
+        ("hexagonal", "periodic", (48, 24)),
+        ("cubic", ("free", "periodic", "free"), (20, 20, 20)),
+    ],
+)
+def test_weight_0_changes_nothing(geometry: str, boundary: str, shape: tuple[int, ...], tmp_path: Path) -> None:
+    """One project with a cell graph, with its weight at 0, and without it: the last two are equal pixel by pixel."""
+    model = tissue_model(tmp_path / "model.onnx", "graph1-closure", geometry=geometry, boundary=boundary)
+    state = initial_state(model, "blob", seed=1, cells=10, lattice=shape)
+    project = write_project(model, state, tmp_path / "made", seed=5)
+    script = project.parent / "Simulation" / "made.py"
+    text = script.read_text().replace("extinction=True", "extinction=False")
+    ids = []
+    for number, content in enumerate(
+        (
+            text,
+            text.replace("frequency=1,", "frequency=1, weight=0.0,"),
+            "from cc3d import CompuCellSetup\n\nCompuCellSetup.run()\n",
+        )
+    ):
+        script.write_text(content)
+        ran = run(project, tmp_path / f"ran{number}", steps=41, snapshots=2)
+        assert not ran.error, ran.error
+        assert ("NeuralHamiltonian: MCS" in ran.log) == (number < 2)
+        ids.append(ran.snapshots.ids)
+    assert len(ids[0]) == 3
+    assert np.array_equal(ids[1], ids[2])
+    assert not np.array_equal(ids[0], ids[1])
 
 
 @pytest.mark.slow
@@ -132,6 +154,18 @@ def test_demo(demo: str, geometry: str, tmp_path: Path) -> None:
     ran = run(injected, tmp_path / "ran", steps=21, snapshots=2)
     assert not ran.error, ran.error
     assert ran.last_check.startswith("ok")
+
+
+def test_cells_that_come_to_a_side_that_data_sets_do_not_have(tmp_path: Path) -> None:
+    """Between free sides of hexagonal rows: what was saved as a data set before becomes PIFs, too."""
+    lattice = LATTICES["hexagonal"]
+    model = tissue_model(tmp_path / "model.onnx", "graph1-closure", geometry="hexagonal", boundary="free")
+    project = write_project(model, tissue(lattice), tmp_path / "made", seed=5)
+    ran = run(project, tmp_path / "ran", steps=41, snapshots=4)
+    assert not ran.error, ran.error
+    assert len(list((tmp_path / "ran" / "snapshots").glob("mcs*.piff"))) == 5
+    assert not (tmp_path / "ran" / "snapshots.npz").exists()
+    assert sum("saved as PIFs" in line for line in ran.said) == 1
 
 
 def test_a_ring_that_no_data_set_holds(tmp_path: Path) -> None:
