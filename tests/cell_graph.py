@@ -116,7 +116,7 @@ def reference(state: CellState, spec: NeuralSpec, weights: Weights) -> list[floa
                 def heard(a: int, b: int, values: NDArray[np.float64], half: int = half) -> NDArray[np.float64]:
                     loud = silu(values)
                     touch = (contacts[a, b] > 0) / 2
-                    return np.r_[share[a, b] * np.minimum(loud[:half], 255), touch * np.minimum(loud[half:], 15)]
+                    return np.r_[share[a, b] * np.minimum(loud[:half], 255), touch * np.minimum(loud[half:], 7)]
 
                 total = heard(cell, 0, own + of(f"{name}.medium"))
                 for (a, b), e in edges.items():

@@ -9,7 +9,7 @@ from ..errors import UserError
 from .cells import Cells, Floats
 
 FARTHEST = 3.0
-LOUDEST, LOUDEST_TOUCH, TOUCH = 255.0, 15.0, 0.5
+LOUDEST, LOUDEST_TOUCH, TOUCH = 255.0, 7.0, 0.5
 
 
 class Network:

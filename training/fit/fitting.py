@@ -36,7 +36,7 @@ from .judging import Judged, judge, rows_of, surprising, verdict
 from .pairs import Pairs, Trained, surprise
 from .plan import Plan, Seen, numbers
 from .preparing import Prepared, prepare
-from .relaxation import relaxation
+from .relaxation import LONGER, relaxation
 
 RESULT_FILE = "fit.json"
 CLOSURE_FOLDER = "closure"
@@ -47,7 +47,7 @@ DATA_FILE = "data.npz"
 """The data as they were given."""
 REPLICATES = 64
 BASELINE_CHAINS, BASELINE_ROUNDS = 48, 48
-RELAXING, PAIRS, SAMPLING, RESERVE = 0.08, 0.3, 0.2, 0.1
+RELAXING, PAIRS, SAMPLING, RESERVE = 0.15, 0.3, 0.25, 0.1
 """Shares of the time for measuring how long cells take to settle, for pairs, for samples, and for what comes last."""
 SHORTEST_SETTLE = 60
 ROUNDS = (1, 2)
@@ -202,7 +202,7 @@ class Fitting:
         closure, seen = self._from_pairs(section, start.hamiltonian) if self.prepared.learnable else (None, None)
         moving = closure or start.hamiltonian
         relaxed = relaxation(moving, data, seed, threads, RELAXING * self.clock.left)
-        lengths = self._lengths(moving, start.hamiltonian, relaxed.mcs)
+        lengths = self._lengths(moving, start.hamiltonian, relaxed.mcs if relaxed.settled else LONGER * relaxed.mcs)
         self.narrator.tell(
             f"Contacts to neighbours of order {section.order}, {100 * start.acceptance:.0f} % of copies accepted; "
             f"cells settle in {'about' if relaxed.settled else 'more than'} {relaxed.mcs} MCS. "

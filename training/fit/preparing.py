@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice, size_text
-from neuralcpm_bridge.metrics import fragments
+from neuralcpm_bridge.metrics.geometry import piece_map
 from neuralcpm_bridge.snapshots import Snapshots
-from neuralcpm_bridge.state import NO_CELL
+from neuralcpm_bridge.state import NO_CELL, CellState
 from neuralcpm_bridge.survey import BEST_DIAMETER, DIAMETERS, Survey, survey
 
 from ..build import without_shape
@@ -24,8 +25,8 @@ ENOUGH_TO_HOLD_OUT = 6
 """States from which on some are kept to judge by."""
 ENOUGH_CELLS = 50
 """Cells, in all states to train on, below which a network would learn single cells by heart."""
-MOST_PIECES = 3.0
-"""Pieces per cell, on the mean, from which labels are no cells."""
+LEAST_WHOLE = 0.5
+"""Share of a cell's sites that lie in its largest piece, on the mean, below which labels are no cells."""
 
 MOST_LOST = 0.5
 """Share of states that must have shapes for a fit to go on without the others."""
@@ -83,12 +84,22 @@ def refuse_what_is_no_tissue(data: Snapshots, found: Survey) -> None:
             f"All {len(data)} states are the same, so nothing is known of how they vary: give snapshots of different "
             "tissues or times."
         )
-    pieces = np.concatenate([fragments(state)[state.cells] for state in data.chosen(np.arange(min(len(data), 16)))])
-    if pieces.mean() > MOST_PIECES:
+    whole = np.concatenate([largest_pieces(state) for state in data.chosen(np.arange(min(len(data), 16)))])
+    if whole.mean() < LEAST_WHOLE:
         raise UserError(
-            f"Cells consist of {pieces.mean():.0f} pieces each on the mean, so the labels are no cells: check the "
-            "segmentation."
+            f"Cells are in pieces, of which the largest holds {whole.mean():.0%} of a cell's sites on the mean, so the "
+            "labels are no cells: check the segmentation."
         )
+
+
+def largest_pieces(state: CellState) -> NDArray[np.float64]:
+    """Share of every cell's sites that hang together in its largest piece."""
+    ids, pieces = state.ids.ravel(), piece_map(state, state.lattice.geometry.moore_order).ravel()
+    owner = np.zeros(int(pieces.max(initial=0)) + 1, dtype=np.int64)
+    owner[pieces] = ids
+    largest = np.zeros(state.types.size)
+    np.maximum.at(largest, owner[1:], np.bincount(pieces, minlength=owner.size)[1:])
+    return largest[state.cells] / state.volumes[state.cells]
 
 
 def with_shapes(data: Snapshots) -> tuple[Snapshots, int]:

@@ -15,17 +15,20 @@ from neuralcpm_bridge.snapshots import Snapshots
 from ..hamiltonians import Hamiltonian
 from ..samplers import ExactChains
 
-CHAINS = 24
+CHAINS = 48
 LONGEST = 4000
 """Monte Carlo steps tried at most."""
 NOISE = 3.0
 """Standard errors within which a mean counts as arrived; there are dozens of measures."""
 NEAR = 0.1
 """Share of a measure's whole change within which it counts as arrived."""
+LONGER = 4
+"""Times as long as a measure has taken to arrive it must have stayed there: slow changes look like none for a while."""
 
 
 class Relaxation(NamedTuple):
-    """`mcs`: after which every measure has arrived; `settled`: whether that was seen, or time ran out first."""
+    """`mcs`: after which every measure has arrived; `settled`: whether that was seen. If not, `mcs` is how long chains
+    were followed."""
 
     mcs: int
     settled: bool
@@ -47,8 +50,9 @@ def relaxation(hamiltonian: Hamiltonian, data: Snapshots, seed: int, threads: in
         if time.monotonic() - began + 2 * took > seconds:
             break
     arrived = [_arrival([row[title] for row in rows]) for title in rows[0] if all(title in row for row in rows)]
-    last = max(arrived)
-    return Relaxation(times[last], settled=last < len(times) - 1)
+    last = times[max(arrived)]
+    settled = LONGER * last <= times[-1]
+    return Relaxation(last if settled else times[-1], settled)
 
 
 def _doubling() -> list[int]:

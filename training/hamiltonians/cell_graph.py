@@ -22,7 +22,7 @@ from .states import States
 FARTHEST = 3.0
 """Inputs are clamped softly to so many deviations: outside of what it has seen, the energy goes flat."""
 
-LOUDEST, LOUDEST_TOUCH = 255.0, 15.0
+LOUDEST, LOUDEST_TOUCH = 255.0, 7.0
 """Of a message's entries, of those weighed by contact and of those of every touch: what the engine's whole numbers
 hold."""
 

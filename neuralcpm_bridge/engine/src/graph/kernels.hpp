@@ -17,9 +17,9 @@ inline constexpr int kRadii = 3;  // where the two radii begin: seen from the ot
 
 // Sums of messages are integers, multiples of 2^-22: they do not depend on the order of the neighbours.
 inline constexpr float kMessageUnit = 1.0f / 4194304.0f;
-inline constexpr float kLoudest = 255.0f, kLoudestTouch = 15.0f;
-// A touch counts one half (docs/artifact.md); sums hold a 32nd of that, for up to two thousand neighbours.
-inline constexpr float kTouch = 1.0f / 64.0f, kTouchScale = 32.0f;
+inline constexpr float kLoudest = 255.0f, kLoudestTouch = 7.0f;
+// A touch counts one half (docs/artifact.md); sums hold an eighth of that, for up to a thousand neighbours.
+inline constexpr float kTouch = 1.0f / 16.0f, kTouchScale = 8.0f;
 
 // A dense layer of every member: out = base + weight · in.
 struct Dense {
