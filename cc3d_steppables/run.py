@@ -182,8 +182,9 @@ def failure(code: int, lines: list[str], python: str, log: Path) -> str:
         return f"{python} ended without a word and ran nothing: set {INTERPRETER} to the Python that imports cc3d."
     if code < 0 or code == TERMINATED:
         return f"CompuCell3D was ended by signal {-code if code < 0 else signal.SIGTERM:d}: see {log}."
-    said = " / ".join(line for line in lines[-SHOWN_LINES:] if line.strip())
-    return f"CompuCell3D ended with exit code {code} ({said[-300:]}): see {log}."
+    raised = next((k for k in reversed(range(len(lines))) if re.match(r"[\w.]+(Error|Exception): ", lines[k])), None)
+    said = " / ".join(line.strip() for line in lines[-SHOWN_LINES if raised is None else raised :] if line.strip())
+    return f"CompuCell3D ended with exit code {code} ({said[:300] if raised is not None else said[-300:]}): see {log}."
 
 
 def run_project(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .errors import UserError, reading
 from .files import check_claim, writing
 from .lattice import Boundary, Lattice, geometry_named, size_text
-from .state import NO_CELL, CellState, check_properties
+from .state import MOST_TYPES, NO_CELL, CellState, check_properties
 
 if TYPE_CHECKING:
     from .artifact import Artifact
@@ -189,7 +189,7 @@ def _loaded(path: Path, artifact: Artifact | None) -> Snapshots:
     states = _states(path, content, artifact)
     if not states:
         raise UserError(f"{path} holds no states: give a data set with at least one.")
-    names = tuple(str(name) for name in content.get("type_names", np.array([])).ravel())
+    names = _type_names(path, content.get("type_names", np.array([], dtype=np.str_)))
     if artifact is not None:
         if names:
             states = [_named_as(state, names, artifact, path) for state in states]
@@ -205,6 +205,15 @@ def _loaded(path: Path, artifact: Artifact | None) -> Snapshots:
         provenance=provenance,
         arrays={key: value for key, value in further.items() if value.ndim and len(value) == len(states)},
     )
+
+
+def _type_names(path: Path, stored: NDArray[Any]) -> tuple[str, ...]:
+    if stored.ndim != 1 or stored.size > MOST_TYPES + 1:
+        raise UserError(
+            f"'type_names' in {path} has shape {stored.shape}, but a list of at most {MOST_TYPES + 1} names is needed: "
+            "save it as one, or leave it out."
+        )
+    return tuple(map(str, stored))
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:

@@ -47,6 +47,8 @@ def test_what_a_library_raises_is_a_sentence_and_ours_passes() -> None:
         ({"ids": IDS, "types": np.array([0]), "provenance": np.array("[" * 100_000)}, "not a readable .npz data set"),
         ({"ids": IDS, "types": np.array([0]), "boundary": np.array([["free"]] * 3)}, "3 boundaries"),
         ({"ids": IDS, "types": np.array([0]), "lattice": np.array(["square", "x"])}, "lattice"),
+        ({"ids": IDS, "types": np.array([0]), "type_names": IDS}, r"has shape \(1, 4, 5\), but a list of"),
+        ({"ids": IDS, "types": np.array([0]), "type_names": np.full(1002, "A")}, "at most 1001 names"),
     ],
 )
 def test_data_sets(arrays: dict[str, np.ndarray], says: str, save) -> None:
@@ -155,6 +157,37 @@ def test_types_that_nobody_declared(cli, tmp_path: Path) -> None:
     code, _, err = cli("data", "import", tmp_path / "a.pif", "-o", tmp_path / "out.npz")
     assert code == 2
     assert "has the type Stranger, but its types are A" in err
+
+
+def test_strips_longer_than_their_file(cli, tmp_path: Path) -> None:
+    tifffile = pytest.importorskip("tifffile")
+    path = tmp_path / "a.tif"
+    tifffile.imwrite(path, np.pad(np.ones((4, 4), dtype=np.uint8), 3), metadata=None)
+    with tifffile.TiffFile(path, mode="r+") as tiff:
+        tiff.pages[0].tags["StripByteCounts"].overwrite(4_000_000_000)
+    code, _, err = cli("data", "import", path, "-o", tmp_path / "a.npz")
+    assert code == 2
+    assert "its image is said to have more" in err
+
+
+def test_many_types_are_shown_in_part(cli, save) -> None:
+    """A table has a column for each type: a thousand of them would take minutes, and nobody could read it."""
+    ids = np.zeros((1, 9, 9), dtype=np.int32)
+    ids[0, :4], ids[0, 4:] = 1, 2
+    code, out, _ = cli("data", "info", save(ids=ids, types=np.array([0, 1, 999])))
+    assert code == 0
+    assert "991 further types: --json lists all." in " ".join(out.split())
+
+
+def test_a_checkpoint_whose_header_says_nonsense(refused, tmp_path: Path) -> None:
+    """The report reads it without torch, and shows its numbers."""
+    whole = {"step": 1, "seconds": 2.0, "evaluations": 3, "config": {"data": {}, "model": {}, "objective": {}}}
+    numbers = ({"step": [1]}, {"seconds": None}, {"evaluations": float("inf")})
+    for wrong in (*numbers, {"config": {"data": 3}}, {"config": 1}, {}):  # the last lacks its sampler
+        header = json.dumps(whole | wrong)
+        text = json.dumps({"__metadata__": {"neuralcpm": header}}).encode()
+        (tmp_path / "checkpoint.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)
+        assert "not a checkpoint of this program" in refused("report", tmp_path, "-o", tmp_path / "r.html")
 
 
 def test_tifffile_keeps_its_words_to_itself(tmp_path: Path) -> None:

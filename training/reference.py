@@ -109,7 +109,7 @@ class Leaves:
                 if dtype.hasobject or size > len(content) - stream.tell():
                     raise ValueError
                 array = np.frombuffer(stream.read(size), dtype).reshape(shape, order="F" if fortran else "C")
-            except (ValueError, KeyError, EOFError, SyntaxError):
+            except Exception:  # headers are parsed as Python, with whatever its own parsers raise
                 raise UserError(
                     f"{self.path} is not a complete file of Equinox leaves (array {len(arrays)} cannot be read): "
                     "give a file saved by the authors' code."

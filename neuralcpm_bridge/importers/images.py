@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,6 +83,7 @@ def read_planes(path: Path) -> list[NDArray[np.integer]]:
         with tifffile().TiffFile(path) as tiff:
             pages = list(tiff.pages)
             _check_all(path, [(page.shape, page.dtype) for page in pages])
+            _check_strips(path, pages)
             if any(len(page.shape) != 2 for page in pages):
                 raise UserError(NO_LABELS)
             return [whole_numbers(_page_values(path, number, page)) for number, page in enumerate(pages)]
@@ -128,6 +129,7 @@ def _series(path: Path, series: Any, stack: Stack | None, channels: int, voxel: 
     shape, axes = tuple(series.shape), series.axes
     colours = axes.endswith("S") and shape[-1] > 2
     _check_all(path, [(shape, series.dtype)])
+    _check_strips(path, series.pages)
     if colours:
         shape, axes = shape[:-1], axes[:-1]
     plan = _named(shape, axes, stack, channels)
@@ -190,6 +192,13 @@ def _muted() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+def _check_strips(path: Path, pages: Iterable[Any]) -> None:
+    """What is to be read for each page, which memory is asked for before a byte of it is seen."""
+    size = path.stat().st_size
+    if any(sum(page.databytecounts) > size for page in pages if page is not None):
+        raise UserError(f"The file has {size:,} bytes, but its image is said to have more: save it again.")
 
 
 def _check_all(path: Path, images: list[tuple[tuple[int, ...], Any]]) -> None:

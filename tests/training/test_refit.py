@@ -156,6 +156,8 @@ def test_a_refit_goes_on_from_the_fit_and_is_judged_like_it(
     known = {state.tobytes() for state in elongated.ids}
     assert all(state.tobytes() in known for state in seen["data"].ids)
     assert (again / "report.html").exists()
+    assert command(verb) == 0  # what is there is not trained again
+    assert json.loads(capsys.readouterr().out)["measures"] == found["measures"]
     assert (load_snapshots(again / "held-out.npz").ids == load_snapshots(run / "held-out.npz").ids).all()
 
 

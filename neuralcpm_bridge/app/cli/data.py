@@ -25,6 +25,9 @@ SHOWN = 48
 MEASURED = 200
 """States that `info` measures at most: shapes and contacts take some milliseconds each."""
 
+MOST_TYPES_SHOWN = 8
+"""Of a table with a column for each type."""
+
 Output = Annotated[Path, typer.Option("--output", "-o", help="The data set to write (.npz).", show_default=False)]
 
 
@@ -301,15 +304,17 @@ def _print_info(name: str, facts: dict[str, Any]) -> None:
     }
     for key, value in rows.items():
         overview.add_row(key, value)
-    by_type = Table()
-    for column in ("type", "aspect ratio", "clusters", *(f"contact with {name}" for name in types)):
+    by_type, shown = Table(), range(min(len(types), MOST_TYPES_SHOWN + 1))
+    for column in ("type", "aspect ratio", "clusters", *(f"contact with {types[number]}" for number in shown)):
         by_type.add_column(column, overflow="fold")
-    for number, name in enumerate(types[1:], 1):
+    for number in shown[1:]:
         columns = [_number(facts["aspect_ratio"][number]), _number(facts["clusters"][number])]
-        by_type.add_row(name, *columns, *(_number(length) for length in contacts[number]))
+        by_type.add_row(types[number], *columns, *(_number(contacts[number][other]) for other in shown))
     console = Console(markup=False)
     console.print(overview)
     console.print(by_type)
+    if len(types) - 1 > MOST_TYPES_SHOWN:
+        console.print(f"{len(types) - 1 - MOST_TYPES_SHOWN} further types: --json lists all.", highlight=False)
     for remark in facts["remarks"]:
         console.print(remark, markup=False, highlight=False)
 
