@@ -132,7 +132,7 @@ def test_models_that_came_trained_are_not_said_to_be_trained_on_this_data(experi
     write_report(["pretrained:cell-sorting"], target, data=plain_data(experiment, tmp_path))
     text = target.read_text(encoding="utf-8")
     assert "The models came trained; here they are compared with 6 snapshots" in text
-    assert re.search(r"trained before, on</th><td[^>]*>128 snapshots \(cellsort-a\), \d+ steps", text)
+    assert re.search(r"trained before, on</th><td[^>]*>102 snapshots \(cellsort-a\)", text)
 
 
 def plain_data(experiment: Path, folder: Path) -> Path:

@@ -89,8 +89,8 @@ def quick() -> Iterator[None]:
         for name, value in {"MOST_STEPS": 20, "FEWEST_STEPS": 20, "REPLICATES": 8, "BASELINE_ROUNDS": 6}.items():
             patched.setattr(stages, name, value)
         patched.setattr(pairing, "PARTS", 24)
-        patched.setattr(pairing, "MOST_STEPS", 100)
-        patched.setattr(closures, "POOL", 6)
+        patched.setattr(pairing, "MOST_STEPS", 1000)
+        patched.setattr(closures, "POOL", 12)
         patched.setattr(refitting, "JUDGED", 8)
         yield
 

@@ -219,8 +219,9 @@ def match_moments(
         assert chains.states is not None
         wanted, found = (slopes(hamiltonian, parameters, states) for states in (data, chains.states))
         difference = found.mean(0) - wanted.mean(0)
-        covariance = torch.cov(found.T).reshape(len(difference), -1) + torch.cov(wanted.T).reshape(len(difference), -1)
-        covariance /= 2
+        # One snapshot alone does not vary.
+        varied = [values for values in (found, wanted) if len(values) > 1]
+        covariance = torch.stack([torch.cov(values.T).reshape(len(difference), -1) for values in varied]).mean(0)
         covariance += 1e-3 * torch.diag(covariance.diagonal() + 1e-9)
         step = torch.linalg.solve(covariance, difference)
         length = (step @ covariance @ step).sqrt().item()
@@ -229,18 +230,18 @@ def match_moments(
         _move(parameters, share * step)
         if number >= rounds / 2:
             kept.append(_flat(parameters))
-            left.append(difference / (found.var(0) / len(found) + wanted.var(0) / len(wanted) + 1e-12).sqrt())
+            errors = torch.stack([values.var(0) / len(values) for values in varied]).sum(0)
+            left.append(difference / (errors + 1e-12).sqrt())
     _put(parameters, torch.stack(kept).mean(0))
     return float(torch.stack(left).mean(0).abs().max())
 
 
 def slopes(hamiltonian: Hamiltonian, parameters: list[torch.nn.Parameter], states: Snapshots) -> Tensor:
-    """∂H/∂θ of every state, `[B, k]`."""
-    batch = States.of(list(states))
-    energies = hamiltonian.symbolic_energies(batch)
+    """∂H/∂θ of every state, `[B, k]`; one after the other, for what leads to one slope is all that has to be kept."""
     rows = []
-    for energy in energies:
-        found = torch.autograd.grad(energy, parameters, retain_graph=True, allow_unused=True)
+    for state in states:
+        energy = hamiltonian.symbolic_energies(States.of([state]))[0]
+        found = torch.autograd.grad(energy, parameters, allow_unused=True)
         rows.append(
             torch.cat(
                 [

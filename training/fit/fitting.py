@@ -32,7 +32,7 @@ from ..samplers import model_of
 from ..trainer import Report, Trainer, TrainingDiverged
 from .analytic import Given, Start, analytic_start, check_like, given_start, train_baseline
 from .closure import FEWEST_STEPS, MOST_STEPS, POOL, SWEEPS, Lengths, chain_speed, closure_config, closure_model, silent
-from .judging import Judged, judge, rows_of, surprising, verdict
+from .judging import ALONE, NO_BETTER, NOTHING, Judged, judge, rows_of, surprising, verdict
 from .pairs import Pairs, Trained, surprise
 from .plan import Plan, Seen, numbers
 from .preparing import Prepared, prepare
@@ -49,6 +49,8 @@ REPLICATES = 64
 BASELINE_CHAINS, BASELINE_ROUNDS = 48, 48
 RELAXING, PAIRS, SAMPLING, RESERVE = 0.15, 0.3, 0.25, 0.1
 """Shares of the time for measuring how long cells take to settle, for pairs, for samples, and for what comes last."""
+MAKING = 0.4
+"""Of the time for pairs, for making them."""
 SHORTEST_SETTLE = 60
 ROUNDS = (1, 2)
 """How far a network may see, in cells."""
@@ -152,15 +154,17 @@ class Fitting:
         baseline_samples = self._sample(plan.baseline, plan.lengths, BASELINE_STREAM)
         baseline = judge(baseline_samples, self.wanted_rows, self.train)
         adds = self._adds(plan, baseline, baseline_samples)
-        events: list[str] = []
+        why_silent, events = None if adds else NOTHING if plan.closure else ALONE, list[str]()
         if adds:
             closure, events = self._train(plan)
             samples = self._sample(closure, plan.lengths, CLOSURE_STREAM)
             judged = judge(samples, self.wanted_rows, self.train)
-        else:
+            if judged.misfit > baseline.misfit:
+                why_silent = NO_BETTER
+        if why_silent:
             closure = plan.baseline if plan.closure is None else silent(plan.closure, plan.baseline)
             samples, judged = baseline_samples, baseline
-        found = self._found(plan, judged, baseline, adds, events) | self._time(closure)
+        found = self._found(plan, judged, baseline, why_silent, events) | self._time(closure)
         result = Fit(closure, plan.baseline, samples, baseline_samples, found)
         if self.ranks.first:
             self._write(result)
@@ -202,7 +206,7 @@ class Fitting:
         closure, seen = self._from_pairs(section, start.hamiltonian) if self.prepared.learnable else (None, None)
         moving = closure or start.hamiltonian
         relaxed = relaxation(moving, data, seed, threads, RELAXING * self.clock.left)
-        lengths = self._lengths(moving, start.hamiltonian, relaxed.mcs if relaxed.settled else LONGER * relaxed.mcs)
+        lengths = self._lengths(moving, relaxed.mcs if relaxed.settled else LONGER * relaxed.mcs)
         self.narrator.tell(
             f"Contacts to neighbours of order {section.order}, {100 * start.acceptance:.0f} % of copies accepted; "
             f"cells settle in {'about' if relaxed.settled else 'more than'} {relaxed.mcs} MCS. "
@@ -252,7 +256,8 @@ class Fitting:
 
         network = fresh(1, 1).network
         assert isinstance(network, CellGraph)
-        pairs = Pairs(network, analytic, self.train, self.wanted.seed, self.wanted.threads)
+        making = time.monotonic() + MAKING * (deadline - time.monotonic())
+        pairs = Pairs(network, analytic, self.train, self.wanted.seed, self.wanted.threads, making)
         # Networks alone for the questions, then the committee: it takes about as long as all of them.
         parts = np.cumsum([1, 2, 1, 5]) / 9
         ends = [time.monotonic() + part * (deadline - time.monotonic()) for part in parts]
@@ -270,9 +275,9 @@ class Fitting:
         helps = surprise(more) > FARTHER and more.mean() > HELPS * np.log(2)
         return whole.model, Seen(rounds, whole.gain, whole.surprise, len(whole.gains), bool(helps))
 
-    def _lengths(self, moving: Hamiltonian, analytic: Hamiltonian, relaxed: int) -> Lengths:
+    def _lengths(self, moving: Hamiltonian, relaxed: int) -> Lengths:
         """As long as cells take to settle, or as there is time for."""
-        speed = chain_speed(moving, self.train, analytic, self.wanted.seed, self.wanted.threads)
+        speed = chain_speed(moving, self.train, self.wanted.seed, self.wanted.threads)
         longest = SAMPLING * self.clock.left * speed / (2 * REPLICATES)
         settle = int(np.clip(relaxed, SHORTEST_SETTLE, max(longest, SHORTEST_SETTLE)))
         seconds_per_step = POOL * 2 / 3 * 2 * SWEEPS / speed / 2
@@ -332,13 +337,15 @@ class Fitting:
 
     # -- what is kept ------------------------------------------------------------------------------------------------
 
-    def _found(self, plan: Plan, closure: Judged, baseline: Judged, adds: bool, events: list[str]) -> dict[str, Any]:
-        lattice, seen = self.train.lattice, plan.seen
+    def _found(
+        self, plan: Plan, closure: Judged, baseline: Judged, why_silent: str | None, events: list[str]
+    ) -> dict[str, Any]:
+        lattice, seen, adds = self.train.lattice, plan.seen, why_silent is None
         columns = {"data": self.wanted_rows, "closure": closure.rows, "baseline": baseline.rows}
         titles = [title for title in self.wanted_rows if all(title in rows for rows in columns.values())]
         more = None if seen is None or not adds else "yes" if seen.more_helps else "no"
         return {
-            "verdict": verdict(closure, baseline, adds, more),
+            "verdict": verdict(closure, baseline, why_silent, more),
             "adds": adds,
             "measures": {title: {name: list(rows[title]) for name, rows in columns.items()} for title in titles},
             "reproduced": {"closure": len(closure.reproduced), "baseline": len(baseline.reproduced), "of": len(titles)},

@@ -55,14 +55,17 @@ def judge(samples: Snapshots, wanted: Mapping[str, Measured], data: Snapshots) -
     return Judged(rows, {title: distance(rows[title], wanted[title], title) for title in wanted if title in rows})
 
 
-def verdict(closure: Judged, baseline: Judged, adds: bool, more: str | None) -> str:
+NOTHING = "Contact and volume energies describe these data: there is nothing to add, and the network is silent"
+NO_BETTER = "A network came no nearer to the data than contact and volume energies alone, and is silent"
+ALONE = "Contact and volume energies alone were fitted"
+"""Why a closure adds nothing."""
+
+
+def verdict(closure: Judged, baseline: Judged, why_silent: str | None, more: str | None) -> str:
     """What a biologist is told first."""
     count = len(closure.distances)
-    if not adds:
-        said = [
-            "Contact and volume energies describe these data: there is nothing to add, and the network is silent; "
-            f"{len(baseline.reproduced)} of {count} measures lie within two standard errors."
-        ]
+    if why_silent:
+        said = [f"{why_silent}; {len(baseline.reproduced)} of {count} measures lie within two standard errors."]
         missed = baseline.missed
     else:
         said = [
@@ -78,10 +81,8 @@ def verdict(closure: Judged, baseline: Judged, adds: bool, more: str | None) -> 
     if missed:
         rest = f" and {len(missed) - NAMED} more" if len(missed) > NAMED else ""
         said.append(f"Not reproduced: {'; '.join(missed[:NAMED])}{rest}.")
-    if adds and not closure.whole:
+    if not why_silent and not closure.whole:
         said.append("Cells do not stay whole or lose their volumes: do not use this model before it is trained longer.")
-    if adds and closure.misfit > baseline.misfit:
-        said.append("The baseline is nearer to the data than the closure: use baseline.onnx.")
     if more is not None:
         said.append(f"More snapshots would help: {more}.")
     return " ".join(said)

@@ -30,7 +30,8 @@ LENGTHS = (1, 2, 4, 8, 16, 32, 64)
 """Monte Carlo steps between the states of a pair."""
 BATCH = 24
 """Pairs of a step."""
-PARTS, LEAST_PARTS = 160, 24
+PARTS, LEAST_PARTS, FEWEST_PARTS = 160, 24, 4
+"""Of pairs to train on: wanted, wanted of states with very many cells, and made however long it takes."""
 KEPT_APART = 0.15
 MOST_NUMBERS = 60_000_000
 """Numbers that describe all pairs at most: 500 MB."""
@@ -76,7 +77,10 @@ def surprise(values: NDArray[np.float64]) -> float:
 class Pairs:
     """Pairs to train on, pairs of half of the states, and pairs kept apart; the same for every network."""
 
-    def __init__(self, network: CellGraph, analytic: Hamiltonian, data: Snapshots, seed: int, threads: int) -> None:
+    def __init__(
+        self, network: CellGraph, analytic: Hamiltonian, data: Snapshots, seed: int, threads: int, deadline: float
+    ) -> None:
+        """`deadline`, of `time.monotonic`: there are fewer pairs where all would take longer."""
         rng = np.random.default_rng([seed, 41])
         order = rng.permutation(len(data))
         apart = max(1, round(KEPT_APART * len(data)))
@@ -84,10 +88,14 @@ class Pairs:
         count = int(np.clip(MOST_NUMBERS // (2 * BATCH * data.types.shape[1] * 40), LEAST_PARTS, PARTS))
         make = PairMaker(network, analytic, threads, rng)
         self.seed = seed
-        halves = [np.sort(half) for half in (rest[::2], rest[1::2]) if len(half)]
-        self.half, *others = (make(data.chosen(half), -(-count // len(halves))) for half in halves)
-        self.all = [part for made in (self.half, *others) for part in made]
-        self.apart = make(data.chosen(np.sort(order[:apart])), max(LEAST_PARTS // 2, count // 5))
+        sets = [np.sort(states) for states in (order[:apart], rest[::2], rest[1::2]) if len(states)]
+        made = []
+        for number, states in enumerate(sets):
+            wanted = max(LEAST_PARTS // 2, count // 5) if number == 0 else -(-count // (len(sets) - 1))
+            now = time.monotonic()
+            made.append(make(data.chosen(states), wanted, now + (deadline - now) / (len(sets) - number)))
+        self.apart, self.half = made[:2]
+        self.all = [part for parts in made[1:] for part in parts]
 
     def train(
         self,
@@ -134,10 +142,15 @@ class PairMaker:
         self.network, self.rng = network, rng
         self.advance = ExactChains(threads=threads).on(analytic)
 
-    def __call__(self, data: Snapshots, count: int) -> list[Part]:
-        read = data.reading(self.network.spec.properties)
+    def __call__(self, data: Snapshots, count: int, deadline: float) -> list[Part]:
+        """So many parts, or as many as there is time for."""
+        read, parts = data.reading(self.network.spec.properties), list[Part]()
         numbers = np.concatenate([self.rng.permutation(len(read)) for _ in range(-(-count * BATCH // len(read)))])
-        return [self._part(read, numbers[first : first + BATCH]) for first in range(0, count * BATCH, BATCH)]
+        for first in range(0, count * BATCH, BATCH):
+            parts.append(self._part(read, numbers[first : first + BATCH]))
+            if time.monotonic() > deadline and len(parts) >= FEWEST_PARTS:
+                break
+        return parts
 
     def _part(self, data: Snapshots, numbers: NDArray[np.int64]) -> Part:
         begun = data.chosen(numbers)

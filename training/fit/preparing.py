@@ -53,7 +53,7 @@ def prepare(data: Snapshots, seed: int, may_coarsen: bool = True) -> Prepared:
         data = coarsened(data, coarser)
         found = survey(data)
         said.append(
-            f"Every {coarser}th site along each axis was kept ({size_text(data.lattice.shape)} sites, cells "
+            f"One of {coarser} sites along each axis was kept ({size_text(data.lattice.shape)} sites, cells "
             f"{found.diameter:.0f} sites across): the model is one of this lattice."
         )
     data, lost = with_shapes(data)

@@ -89,9 +89,9 @@ def _start(run: Run) -> str:
 def _earlier_training(run: Run) -> str:
     """What a model file without a run says of its own training."""
     facts = run.artifact.metadata.training if run.artifact and not run.header else {}
-    if not {"experiment", "snapshots", "steps"} <= facts.keys():
+    if not {"data", "states"} <= facts.keys():
         return ""
-    return f"{facts['snapshots']} snapshots ({facts['experiment']}), {facts['steps']} steps"
+    return f"{facts['states']} snapshots ({facts['data']})"
 
 
 def _window(run: Run) -> str:
