@@ -94,7 +94,9 @@ def wrapper(triple: str, language: str) -> Path:
     """Zig's Clang for one machine as a program of its own, which is what CMake takes for a compiler."""
     path = BUILD / f"zig-{triple}-{language.replace('+', 'p')}"
     command = f"{shlex.quote(sys.executable)} -m ziglang {language} -target {triple}"
-    path.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+    # its C++ library is always linked in; beside -static it takes a DLL for a program
+    shared = 'for word; do shift; [ "$word" = -static ] || set -- "$@" "$word"; done'
+    path.write_text(f'#!/bin/sh\n{shared}\nexec {command} "$@"\n', encoding="utf-8")
     path.chmod(0o755)
     return path
 

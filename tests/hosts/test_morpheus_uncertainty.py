@@ -12,7 +12,7 @@ import torch
 
 from morpheus_xml.new import RunPlan, new_model
 from morpheus_xml.run import run_model
-from neuralcpm_bridge.artifact import Artifact, LatticeEntry, load_artifact
+from neuralcpm_bridge.artifact import Artifact, LatticeEntry
 from neuralcpm_bridge.delta import open_backend
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.uncertainty import Limits, read_table
@@ -26,21 +26,21 @@ from .morpheus_host import TYPES, plugin_binary
 GROWS_AT, STEPS = 60, 140
 
 
-def committee(path: Path) -> Artifact:
-    """Three untrained members, which disagree about everything and have seen cells of up to 40 sites."""
+def learned(path: Path, members: int = 1, largest: float = 60.0, weight: float = 1.0) -> Artifact:
+    """Untrained members, which disagree about everything and know cells of up to `largest` sites; cells have 40."""
     torch.manual_seed(3)
     lattice = LatticeEntry.of("square", "periodic")
-    made = make_preset("graph1-closure", types=TYPES, lattice=lattice, target_volume=40.0, members=3)
+    made = make_preset("graph1-closure", types=TYPES, lattice=lattice, target_volume=40.0, members=members)
     with torch.no_grad():
         made.network.low[1:], made.network.high[1:] = 0.0, 1e3
-        made.network.high[1:, 0] = 40.0
+        made.network.high[1:, 0] = largest
     symbolic = Symbolic(Contact(3.0 + torch.rand(3, 3)), Volume(torch.tensor([1.0]), torch.tensor([40.0])))
-    return export(Hamiltonian(TYPES, symbolic, made.network, 30.0, lattice=lattice), path)
+    return export(Hamiltonian(TYPES, symbolic, made.network, weight, lattice=lattice, cells=21), path)
 
 
 def growing(artifact: Artifact, folder: Path, limits: Limits, name: str) -> Path:
     """A tissue whose target volumes double in the middle of the run."""
-    state = initial_state(artifact, "blob", seed=1)
+    state = initial_state(artifact, "blob", seed=1, cells=20, lattice=(60, 60))
     model = new_model(artifact, state, RunPlan(steps=STEPS, snapshots=2, seed=2), limits=limits)
     text = re.sub(
         r'(<VolumeConstraint [^>]*target=")([\d.]+)"',
@@ -54,7 +54,7 @@ def growing(artifact: Artifact, folder: Path, limits: Limits, name: str) -> Path
 
 def test_a_tissue_out_of_range_is_said_and_kept(tmp_path: Path) -> None:
     binary = plugin_binary()
-    artifact = load_artifact("pretrained:elongated-cells")
+    artifact = learned(tmp_path / "model.onnx")
     said: list[str] = []
     results = tmp_path / "Ergebnisse für alle"
     ran = run_model(growing(artifact, tmp_path, Limits(), "m ü.xml"), results, binary=binary, say=said.append)
@@ -79,7 +79,7 @@ def test_a_tissue_out_of_range_is_said_and_kept(tmp_path: Path) -> None:
 
 def test_a_run_stops_where_that_is_asked_for(tmp_path: Path) -> None:
     binary = plugin_binary()
-    artifact = load_artifact("pretrained:elongated-cells")
+    artifact = learned(tmp_path / "model.onnx")
     model = growing(artifact, tmp_path, Limits("stop"), "m.xml")
     with pytest.raises(UserError, match=r"MCS 80 is uncertain: .* Retrain with lattices like these"):
         run_model(model, tmp_path / "run", binary=binary)
@@ -90,7 +90,7 @@ def test_the_network_is_weakened_by_doubts(tmp_path: Path) -> None:
     """Every ΔH is the members' mean times (1 − o) / (1 + (d / limit)²), d their disagreement in temperatures, o the
     share of the copy's cells out of range."""
     binary = plugin_binary()
-    artifact = committee(tmp_path / "model.onnx")
+    artifact = learned(tmp_path / "model.onnx", members=3, largest=40.0, weight=30.0)
     limits = Limits("shrink", 0.5)
     state = initial_state(artifact, "blob", seed=1, cells=12, lattice=(40, 40))
     model = new_model(artifact, state, RunPlan(steps=20, snapshots=1), limits=limits)
@@ -123,10 +123,10 @@ def test_the_network_is_weakened_by_doubts(tmp_path: Path) -> None:
 
 def test_two_learned_models_keep_their_doubts_apart(tmp_path: Path) -> None:
     binary = plugin_binary()
-    first, second = load_artifact("pretrained:elongated-cells"), committee(tmp_path / "second.onnx")
+    first, second = learned(tmp_path / "first.onnx"), learned(tmp_path / "second.onnx", members=3)
     path = growing(first, tmp_path, Limits(), "m.xml")
     element = re.compile(r'<NeuralHamiltonian model="[^"]*" types="[^"]*" (.*?)/>')
-    other = rf'\g<0><NeuralHamiltonian model="{second.path}" types="A=ct1;B=ct2" \1/>'
+    other = rf'\g<0><NeuralHamiltonian model="{second.path}" types="ct1=ct1;ct2=ct2" \1/>'
     text, count = element.subn(other, path.read_text(encoding="utf-8"))
     assert count == 2
     path.write_text(text, encoding="utf-8")

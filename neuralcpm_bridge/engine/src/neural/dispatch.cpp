@@ -5,15 +5,35 @@
 #include "kernels.hpp"
 #include "neural_term.hpp"
 
+#if defined(NCPM_HAS_AVX)
+#include <cpuid.h>
+#endif
+
 namespace ncpm {
 namespace neural {
 namespace {
 
 #if defined(NCPM_HAS_AVX)
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+// What the operating system saves of a thread, as XCR0 has it; macOS adds AVX-512 when a program first uses it.
+constexpr unsigned SAVES_AVX = 0x06;
+#if defined(__APPLE__)
+constexpr unsigned SAVES_AVX512 = SAVES_AVX;
+#else
+constexpr unsigned SAVES_AVX512 = 0xe6;
+#endif
+
+// Asked of the CPU itself: __builtin_cpu_supports wants a run-time library, which clang-cl does not link.
+bool cpu_has(unsigned basic, unsigned extended, unsigned saved) {
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || (c & (basic | bit_OSXSAVE)) != (basic | bit_OSXSAVE)) return false;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b & extended) != extended) return false;
+  __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return (a & saved) == saved;
+}
+
+bool has_avx2() { return cpu_has(bit_AVX | bit_FMA, bit_AVX2, SAVES_AVX); }
 bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+  return has_avx2() && cpu_has(0, bit_AVX512F | bit_AVX512VL | bit_AVX512DQ | bit_AVX512BW, SAVES_AVX512);
 }
 #endif
 
