@@ -1,7 +1,7 @@
-"""The demo: data of elongated cells, two models of them, both simulated and measured, and what a host needs.
+"""The demo: data of elongated cells, a fit of them, both its models simulated and measured, and what a host needs.
 
 Everything lands in one folder, laid out as an experiment's is, so that `neuralcpm report` and every other verb can be
-pointed at it. Training needs torch; without training the models that come with the package take its place.
+pointed at it. A fit needs torch; without one the models that come with the package take its place.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -22,6 +22,7 @@ from neuralcpm_bridge.artifact import Artifact, load_artifact
 from neuralcpm_bridge.embedded import Dynamics, open_chains
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.files import writing
+from neuralcpm_bridge.initial import initial_state
 from neuralcpm_bridge.metrics.comparing import Measured, aspect_gap_title, comparable_measures
 from neuralcpm_bridge.pretrained import PREFIX, resolve_model
 from neuralcpm_bridge.recording import Recording
@@ -29,12 +30,15 @@ from neuralcpm_bridge.sampling import mixed_starts
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 from neuralcpm_bridge.state import CellState
 
+from .fitted import write_fit_report
 from .report import write_report
 from .report.measuring import nearest_to_data
 
 RECIPE = "elongation"
+FIT = "fit"
 CLOSURE = PREFIX + "elongated-cells"
 BASELINE = PREFIX + "elongated-cells-baseline"
+SOLID = PREFIX + "elongated-cells-3d"
 VERIFIED_FLIPS = 100
 SNAPSHOTS, FRAMES = 8, 40
 HOST_STEPS = 1000
@@ -42,21 +46,21 @@ HOST_STEPS = 1000
 
 @dataclass(frozen=True)
 class Plan:
-    """Sizes of the demo; without training steps the bundled models are used as they are."""
+    """Sizes of the demo; without time for a fit the bundled models are used as they are."""
 
     samples: int
-    baseline_steps: int
-    closure_steps: int
+    minutes: float
+    members: int
     replicates: int
     mcs: int
 
     @property
     def trains(self) -> bool:
-        return self.closure_steps > 0
+        return self.minutes > 0
 
 
-FULL = Plan(samples=128, baseline_steps=300, closure_steps=900, replicates=12, mcs=600)
-QUICK = Plan(samples=24, baseline_steps=0, closure_steps=0, replicates=8, mcs=400)
+FULL = Plan(samples=128, minutes=4, members=4, replicates=12, mcs=600)
+QUICK = Plan(samples=24, minutes=0, members=0, replicates=8, mcs=400)
 
 
 class Step(Protocol):
@@ -92,12 +96,12 @@ def run_demo(folder: Path, plan: Plan, seed: int, threads: int, narrate: Narrato
     """Run every step; the same again for the same plan, seed and number of threads."""
     if plan.trains and find_spec("torch") is None:
         raise UserError(
-            "The demo trains two models, but torch is not installed: run pip install 'neuralcpm-bridge[cpu,train]', "
+            "The demo fits two models, but torch is not installed: run pip install 'neuralcpm-bridge[cpu,train]', "
             "or see the bundled models with neuralcpm demo --quick."
         )
     _claim(folder, plan, seed)
     data = _make_data(folder, plan, seed, threads, narrate)
-    models = _train(folder, data, plan, seed, threads, narrate) if plan.trains else _take_bundled(folder, narrate)
+    models = _fit(folder, data, plan, seed, threads, narrate) if plan.trains else _take_bundled(folder, narrate)
     _verify(models, data, seed, narrate)
     starts = mixed_starts(data, plan.replicates, np.random.default_rng([seed, 11]))
     drawn = {
@@ -107,8 +111,12 @@ def run_demo(folder: Path, plan: Plan, seed: int, threads: int, narrate: Narrato
     verdict = _measure(folder, data, drawn, narrate)
     project, morpheus = _write_for_hosts(folder, models.closure, starts[0], seed, narrate)
     report = folder / "report.html"
+    title = "Elongated cells: what contact and volume cannot express"
     with narrate("report") as step:
-        write_report([folder], report, title="Elongated cells: what contact and volume cannot express", summary=verdict)
+        if plan.trains:
+            write_fit_report(folder / FIT, report, title=title)
+        else:
+            write_report([folder], report, title=title, summary=verdict)
         step.tell(f"{report}: open it in any browser")
     return Outcome(verdict, project, morpheus, report)
 
@@ -159,39 +167,28 @@ def _take_bundled(folder: Path, narrate: Narrator) -> Models:
         models = Models(*(load_artifact(folder / name / "model.onnx") for name in Models._fields))
         step.tell(
             f"nothing is trained: the closure is the bundled {CLOSURE}, the baseline the bundled {BASELINE} "
-            "(neuralcpm demo without --quick trains)"
+            "(neuralcpm demo without --quick fits them)"
         )
     return models
 
 
-def _train(folder: Path, data: Snapshots, plan: Plan, seed: int, threads: int, narrate: Narrator) -> Models:
-    from training.export import export
-    from training.reproduce.elongation import PLANS
-    from training.reproduce.setting import Setting
-    from training.trainer import Trainer
+def _fit(folder: Path, data: Snapshots, plan: Plan, seed: int, threads: int, narrate: Narrator) -> Models:
+    """What `neuralcpm fit data.npz` does, within the demo's time."""
+    from training.fit import Wanted, fit
+    from training.fit.fitting import Narrator as FitNarrator
 
-    sizes = replace(PLANS["small"], steps=plan.closure_steps, baseline_steps=plan.baseline_steps)
-    setting = Setting(seed=seed, threads=threads)
-    told = {
-        "baseline": f"contact and volume energies alone, trained {plan.baseline_steps} steps",
-        "closure": "contact and volume energies and a cell graph of {:,} numbers, trained "
-        f"{plan.closure_steps} steps from nothing",
-    }
-    artifacts = {}
-    for name, config in (("baseline", sizes.baseline(setting)), ("closure", sizes.closure(setting))):
-        with narrate(name) as step:
-            trainer = Trainer(config, data, folder / name)
-            model = trainer.run(lambda report, step=step: step.progress(report.step, report.steps))  # type: ignore[misc]
-            facts = {"data": data.provenance["generator"], "steps": trainer.step, "seed": seed}
-            artifacts[name] = export(
-                model,
-                folder / name / "model.onnx",
-                name=name,
-                temperature=config.sampler.temperature,
-                training=facts | {"preset": config.model.preset, "objective": config.objective.kind},
-            )
-            step.tell(told[name].format(artifacts[name].metadata.parameters))
-    return Models(**artifacts)
+    with narrate(FIT) as step:
+
+        def show(what: str, done: float, total: float) -> None:
+            step.progress(int(done), int(total))
+
+        wanted = Wanted(plan.minutes, plan.members, seed, threads)
+        found = fit(data, folder / FIT, wanted, FitNarrator(show=show)).found
+        for name, file in (("closure", "model.onnx"), ("baseline", "baseline.onnx")):
+            with writing(folder / name / "model.onnx") as temporary:
+                shutil.copyfile(folder / FIT / file, temporary)
+        step.tell(f"from nothing: {found['verdict']}")
+    return Models(*(load_artifact(folder / name / "model.onnx") for name in Models._fields))
 
 
 def _verify(models: Models, data: Snapshots, seed: int, narrate: Narrator) -> None:
@@ -294,12 +291,21 @@ def _write_for_hosts(
     from morpheus_xml.new import RunPlan, new_model
     from neuralcpm_bridge.library import engine_library_if_installed
 
+    solid = load_artifact(SOLID)
+    tissues = {
+        "ElongatedCells": (closure, start),
+        "ElongatedCells3D": (solid, initial_state(solid, "scatter", seed=seed)),
+    }
     with narrate("CompuCell3D") as step:
         # CompuCell3D takes seeds from 1 on
-        project = write_project(closure, start, folder / "ElongatedCells", steps=HOST_STEPS, seed=seed + 1)
-        step.tell(f"project {project}")
+        projects = [
+            write_project(model, state, folder / name, steps=HOST_STEPS, seed=seed + 1)
+            for name, (model, state) in tissues.items()
+        ]
+        step.tell(f"projects {' and '.join(map(str, projects))}, the second in 3D by {SOLID}")
     with narrate("Morpheus") as step:
-        model = folder / "ElongatedCells.xml"
-        new_model(closure, start, RunPlan(steps=HOST_STEPS, seed=seed), engine_library_if_installed()).write(model)
-        step.tell(f"model {model} (for a Morpheus with the plugin: docs/morpheus.md)")
-    return project, model
+        files = [folder / f"{name}.xml" for name in tissues]
+        for file, (model, state) in zip(files, tissues.values(), strict=True):
+            new_model(model, state, RunPlan(steps=HOST_STEPS, seed=seed), engine_library_if_installed()).write(file)
+        step.tell(f"models {' and '.join(map(str, files))} (for a Morpheus with the plugin: docs/morpheus.md)")
+    return projects[0], files[0]

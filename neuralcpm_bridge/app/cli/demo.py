@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import textwrap
@@ -33,9 +34,9 @@ def demo(
     ] = False,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of every random number.")] = 0,
 ) -> None:
-    """Show everything on elongated cells: data, training, simulation, measures, both hosts, one report.
+    """Show everything on elongated cells: data, fit, simulation, measures, both hosts in 2D and 3D, one report.
 
-    Five minutes on two cores; both models are trained from nothing.
+    Five minutes on two cores; both models are fitted from nothing.
     """
     from ..demo import FULL, QUICK, run_demo
 
@@ -91,12 +92,13 @@ def _places(folder: Path, outcome: Outcome) -> str:
 
 def _next(folder: Path, outcome: Outcome) -> str:
     program = "neuralcpm" if shutil.which("neuralcpm") else sys.argv[0]  # an environment that is not activated
-    model = folder / "closure" / "model.onnx"
-    lines = {
-        "a tissue larger than any it was trained on": f"{program} simulate {model} --init blob --lattice 120x120 "
-        f"--cells 48 --mcs 100 -o {folder}/tissue",
-        "in CompuCell3D": f"{program} cc3d run {outcome.project} -o {folder}/cc3d",
-        "in Morpheus with the plugin": f"{program} morpheus run {outcome.morpheus} -o {folder}/morpheus",
-        "your own images: docs/microscopy.md": f"{program} data import --help",
+    tissue = ["--init", "blob", "--lattice", "120x120", "--cells", 48, "--mcs", 100]
+    lines: dict[str, list[object]] = {
+        "a tissue larger than any it was trained on": [
+            *("simulate", folder / "closure" / "model.onnx", *tissue, "-o", folder / "tissue")
+        ],
+        "in CompuCell3D": ["cc3d", "run", outcome.project, "-o", folder / "cc3d"],
+        "in Morpheus with the plugin": ["morpheus", "run", outcome.morpheus, "-o", folder / "morpheus"],
+        "your own images: docs/microscopy.md": ["data", "import", "--help"],
     }
-    return "\n".join(f"  # {what}\n  {command}" for what, command in lines.items())
+    return "\n".join(f"  # {what}\n  {shlex.join([program, *map(str, words)])}" for what, words in lines.items())
