@@ -19,7 +19,7 @@ $(VENV)/installed: pyproject.toml constraints.txt $(shell find neuralcpm_bridge/
 
 test: lint types unit
 
-# Ten minutes with the installation: data, training, simulation, both hosts, demo/report.html.
+# Ten minutes with the installation: data, a fit, simulation, both hosts, demo/report.html.
 demo: install
 	$(BIN)/neuralcpm demo
 
