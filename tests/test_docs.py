@@ -20,7 +20,7 @@ from neuralcpm_bridge.app.bench import timing
 from neuralcpm_bridge.app.cli import app, run
 from neuralcpm_bridge.pretrained import resolve_model
 
-from .cc3d.test_projects import SCRIPT, XML
+from .cc3d.projects import own_cc3d_project
 from .conftest import REFERENCE
 from .documents import DOCUMENTS, ROOT, arguments, blocks, commands, python_blocks
 from .morpheus.conftest import USER_MODEL
@@ -92,19 +92,6 @@ def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: dict[str, P
     own_morpheus(tmp_path)
     monkeypatch.setattr(timing, "SECONDS_PER_MODEL", 0.05)
     return tmp_path
-
-
-def own_cc3d_project(folder: Path) -> None:
-    """The reader's project, with the cell types that the guide speaks of."""
-    (folder / "Simulation").mkdir(parents=True)
-    xml = re.sub(r".*Other.*\n", "", XML)
-    periodic = "<Boundary_x>Periodic</Boundary_x><Boundary_y>Periodic</Boundary_y></Potts>"
-    (folder / "Simulation" / "MyProject.xml").write_text(xml.replace("</Potts>", periodic))
-    (folder / "Simulation" / "MyProject.py").write_text(SCRIPT)
-    (folder / "MyProject.cc3d").write_text(
-        "<Simulation><XMLScript>Simulation/MyProject.xml</XMLScript>"
-        "<PythonScript>Simulation/MyProject.py</PythonScript></Simulation>"
-    )
 
 
 def own_morpheus(folder: Path) -> None:

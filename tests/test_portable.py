@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .test_docs import own_cc3d_project
+from .cc3d.projects import own_cc3d_project
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("neuralcpm_bridge", "training", "cc3d_steppables", "morpheus_xml")

@@ -24,37 +24,8 @@ from neuralcpm_bridge.state import CellState
 from neuralcpm_bridge.terms import TERMS
 
 from .models import tissue_model
+from .projects import SCRIPT, XML
 
-XML = """<?xml version='1.0'?>
-<CompuCell3D Version="4.4.0">
- <!-- <Plugin Name="Contact"/> an old try -->
- <Metadata>
-   <NumberOfProcessors>4</NumberOfProcessors>
- </Metadata>
- <Potts>
-   <Dimensions x="60"   y="40" z="1"/>
-   <Steps>100</Steps>
-   <Temperature>10</Temperature>   <!-- hot -->
-   <NeighborOrder>2</NeighborOrder>
- </Potts>
- <Plugin Name="Volume">
-   <TargetVolume>25</TargetVolume>
-   <LambdaVolume>2.0</LambdaVolume>
- </Plugin>
- <Plugin Name="CellType">
-   <CellType TypeName="Medium" TypeId="0"/>
-   <CellType TypeName="Condensing" TypeId="1"/>
-   <CellType TypeName="Other" TypeId="2"/>
-   <CellType TypeName="Wall" TypeId="3" Freeze=""/>
- </Plugin>
- <Plugin Name="Contact">
-   <Energy Type1="Medium" Type2="Condensing">16</Energy>
-   <Energy Type1="Wall" Type2="Condensing">30</Energy>
-   <NeighborOrder>1</NeighborOrder>
- </Plugin>
-</CompuCell3D>
-"""
-SCRIPT = "from cc3d import CompuCellSetup\r\n\r\nfrom .SortSteppables import Mine\r\nCompuCellSetup.run()\r\n"
 TYPES = {"Condensing": "A", "Other": "B", "Wall": "medium"}
 
 
