@@ -73,7 +73,7 @@ class LatticeEntry(_Strict):
         return Lattice.of(shape, self.geometry, self.boundary)
 
 
-GRAPH_SIZES = frozenset({"rounds", "width", "members", "order", "properties"})
+GRAPH_SIZES = frozenset({"rounds", "width", "members", "order", "knots", "properties"})
 CONVOLUTION_SIZES = frozenset({"stride", "widths", "pools", "padding", "project", "mlp", "conv_widths", "conv_pools"})
 
 
@@ -84,11 +84,12 @@ class NeuralSpec(_Strict):
     kind: Literal["cell_graph", "nh", "local_nh", "nh_cnn", "cnn"]
 
     # of a cell graph: rounds of messages, features of a cell, networks in the committee, neighbour order of contacts,
-    # and the named properties of cells that it reads
+    # knots of the energies of pairs by their distance (0: none), and the named properties of cells it reads
     rounds: int = Field(1, ge=1)
     width: int = Field(16, ge=16, multiple_of=16)
     members: int = Field(1, ge=1)
     order: int = Field(1, ge=1)
+    knots: int = Field(0, ge=0)
     properties: tuple[str, ...] = ()
 
     # of convolutions

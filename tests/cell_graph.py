@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
@@ -82,10 +83,13 @@ def reference(state: CellState, spec: NeuralSpec, weights: Weights) -> list[floa
         one_hot = np.arange(1, len(weights["low"])) == state.types[cell]
         return np.concatenate([one_hot, soft(raw, weights, "cell")])
 
-    def edge(a: int, b: int) -> NDArray[np.float64]:
+    def between(a: int, b: int) -> NDArray[np.float64]:
         n, m = cells[a].volume, cells[b].volume
         exact = nearest(cells[b].total * n - cells[a].total * m, lattice, n * m)
-        way = lattice.in_space(exact / (n * m))
+        return lattice.in_space(exact / (n * m))
+
+    def edge(a: int, b: int) -> NDArray[np.float64]:
+        way = between(a, b)
         distance = np.sqrt((way**2).sum())
         traces = [np.trace(cells[end].shape) for end in (a, b)]
         radii = [np.sqrt(trace / dimension) for trace in traces]
@@ -127,4 +131,11 @@ def reference(state: CellState, spec: NeuralSpec, weights: Weights) -> list[floa
                 later[cell] = h[cell] + affine(f"{name}.psi1", psi)
             h = later
         energies.append(sum(float(affine("out", silu(affine("hidden", h[cell])))[0]) for cell in alive))
+        if spec.knots:
+            kinds = [(a, b) for a in range(1, len(weights["low"])) for b in range(a, len(weights["low"]))]
+            knots = np.linspace(0, weights["reach"], spec.knots)
+            for a, b in permutations(alive, 2):
+                kind = kinds.index(tuple(sorted((int(state.types[a]), int(state.types[b])))))
+                distance = np.sqrt((between(a, b) ** 2).sum())
+                energies[-1] += float(np.interp(distance, knots, of("pairs")[kind])) / 2
     return energies

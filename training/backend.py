@@ -53,4 +53,5 @@ class TorchBackend(FullEnergyBackend):
 
     def _states(self, ids: NDArray[np.int64], types: NDArray[np.int64], properties: NDArray[np.float64]) -> States:
         tensors = (torch.from_numpy(array).to(self.device) for array in (ids, types[None], properties[None]))
-        return self.hamiltonian.states(*(tensor.expand(len(ids), *tensor.shape[1:]) for tensor in tensors))
+        batch = [tensor.expand(len(ids), *tensor.shape[1:]) for tensor in tensors]
+        return self.hamiltonian.states(batch[0], batch[1], batch[2], self.lattice.layout)

@@ -90,6 +90,7 @@ def build_hamiltonian(section: ModelSection, described: Description) -> Hamilton
         members=section.members,
         properties=section.properties,
         free_targets=section.by_type,
+        knots=section.knots or 0,
     )
     scale_head(hamiltonian, section.head_gain)
     if section.freeze_symbolic and hamiltonian.symbolic is not None:

@@ -30,6 +30,13 @@ class Chains:
         self.group = np.searchsorted(shares, (np.arange(count) + 0.5) / count).clip(max=len(groups) - 1)
         self.states: Snapshots | None = None
 
+    @property
+    def leave_their_data(self) -> NDArray[np.bool_]:
+        """Of every chain, whether each round begins at the datum that it is compared with."""
+        return np.array(
+            [self.groups[number].start == "data" and self.groups[number].reset == 1 for number in self.group]
+        )
+
     def advance(
         self, hamiltonian: Hamiltonian, sampler: Sampler, partners: Snapshots, rng: np.random.Generator
     ) -> Moves:

@@ -47,6 +47,7 @@ class ModelSection(_Section):
     by_type: bool = False
     terms: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
+    knots: Annotated[int, Field(ge=2)] | None = None
 
     @field_validator("terms")
     @classmethod
@@ -232,6 +233,7 @@ head_gain = 1.0             # factor on the initial output layer of the network
 # order = 2                 # of the neighbours that touch: 1, 2, 3 …; by default all around a site
 # terms = ["length"]        # further analytic terms: volume_function, surface, length, external
 # properties = ["age"]      # of a cell graph: columns of the data that it reads of every cell, besides its type
+# knots = 12                # of a cell graph: energies of all pairs of cells by their distance, between so many knots
 
 [warmstart]
 symbolic = true          # J and λ from single flips (conditional noise contrast) before the first step

@@ -9,7 +9,9 @@ A chain that leaves x‚Å∫ under dynamics reversible for H_ref is proposed from x‚
 so G is the exact log-odds of telling datum from noise (conditional noise-contrastive estimation). At G = 0 its
 gradient is that of contrastive divergence; further on it saturates. Samples may therefore serve several steps.
 
-Every member of a committee has its own contrast; chains, and so the reference, are those of their mean.
+Every member of a committee has its own contrast. Chains are those of their mean, and so is the reference of chains that
+have left their data; where a chain did not begin at its datum, there are no such odds, and a member is its own
+reference.
 """
 
 from __future__ import annotations

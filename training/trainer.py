@@ -251,8 +251,12 @@ class Trainer:
         if settings.objective.kind == "conditional":
             parts = torch.arange(settings.sampler.pool).split(settings.optimizer.batch)
             with torch.no_grad():
-                gaps = [self.pool.chosen(part).energies(reference).gap for part in parts]
-            self.reference = torch.cat(gaps).mean(1, keepdim=True)
+                gaps = torch.cat([self.pool.chosen(part).energies(reference).gap for part in parts])
+            # Where a chain has just left its datum, the odds of both under the committee's mean, by which it moved,
+            # are known. Others have nothing to do with their datum: every member contrasts them from where it stands
+            # itself. Members whose energies of such states lie far apart would drive each other up without end.
+            left = torch.from_numpy(chains.leave_their_data)[:, None]
+            self.reference = torch.where(left, gaps.mean(1, keepdim=True), gaps)
         self.weights = None if self.member_weights is None else self.member_weights[torch.from_numpy(drawn)]
         self.acceptance = moves.acceptance
         self.rails.new_round(self.acceptance)

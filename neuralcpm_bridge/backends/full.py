@@ -46,11 +46,6 @@ class FullEnergyBackend(ABC):
         return np.ones(self._types.size, dtype=bool)
 
     def reset(self, state: CellState) -> None:
-        if state.lattice.layout != "axes":
-            raise UserError(
-                "A hexagonal state in pushed rows was given to a back end that knows skewed axes only: convert it "
-                "(lattice.to_skewed), or use the engine."
-            )
         self.lattice: Lattice = state.lattice
         self._ids, self._types = state.ids.astype(np.int64), state.types.astype(np.int64)
         self._properties = state.reading(tuple(self._means)).property_table()

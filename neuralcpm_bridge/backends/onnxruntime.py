@@ -59,6 +59,11 @@ class OnnxRuntimeBackend(FullEnergyBackend):
         super().__init__(state, part, artifact.property_means)
 
     def reset(self, state: CellState) -> None:
+        if state.lattice.layout != "axes":
+            raise UserError(
+                "A hexagonal state in pushed rows was given to ONNX Runtime, whose graph knows skewed axes only: "
+                "convert it (lattice.to_skewed), or use the engine."
+            )
         super().reset(self.artifact.place(state))
 
     def energies(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import UserError
-from ..lattice import Geometry
+from ..lattice import Geometry, Lattice
 from ..metrics.geometry import mean_coordinates, second_moments
 from ..state import CellState
 
@@ -49,6 +49,8 @@ class Cells:
     """From the one cell's middle to the other's, `[G, E, d]`."""
     properties: Floats
     """Named ones, in the order of their names, `[G, N, P]`."""
+    apart: Floats
+    """Distances of the middles of all cells, `[N, N]`, the same in every variant."""
 
     @property
     def surface(self) -> Floats:
@@ -118,6 +120,7 @@ class Cells:
             contact=self.contact[:, inside],
             way=self.way[:, inside],
             properties=self.properties[:, near],
+            apart=self.apart[np.ix_(near, near)],
         )
         return part, number[cells]
 
@@ -163,7 +166,13 @@ def cells_of(state: CellState, order: int) -> Cells:
         contact=np.r_[length[~with_medium], length[~with_medium]][sorting][None],
         way=lattice.shortest(middles[sender] - middles[receiver])[None],
         properties=state.property_table()[alive][None],
+        apart=_apart(lattice, middles),
     )
+
+
+def _apart(lattice: Lattice, middles: Floats) -> Floats:
+    ways = lattice.shortest((middles[None] - middles[:, None]).reshape(-1, lattice.dimension))
+    return np.array(np.linalg.norm(ways, axis=1).reshape(len(middles), len(middles)))
 
 
 def _touching(state: CellState, order: int) -> tuple[Numbers, Numbers, Floats]:

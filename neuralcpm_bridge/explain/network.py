@@ -24,7 +24,7 @@ class Network:
                 "(preset graph1-closure), or fit analytic terms to this model (neuralcpm distill)."
             )
         self.order, self.rounds, self.properties = entry.order, entry.rounds, entry.properties
-        self.weight, self.members = entry.weight, entry.members
+        self.weight, self.members, self.knots = entry.weight, entry.members, entry.knots
         self.types = len(artifact.metadata.types)
         self._weights = {
             key.removeprefix("neural."): np.asarray(value, dtype=np.float64)
@@ -47,12 +47,22 @@ class Network:
             h = self._linear(f"{name}.embed_more", silu(self._linear(f"{name}.embed", inputs)))
             for number in range(self.rounds):
                 h = self._round(f"{name}.rounds.{number}", h, cells, contacts, to_cells, to_medium)
-            found.append(self._linear(f"{name}.out", silu(self._linear(f"{name}.hidden", h)))[..., 0])
+            of_cells = self._linear(f"{name}.out", silu(self._linear(f"{name}.hidden", h)))[..., 0]
+            found.append(of_cells + (self._of_distances(f"{name}.pairs", cells) if self.knots else 0.0))
         return self.weight * np.stack(found)
 
     def totals(self, cells: Cells) -> Floats:
         """w_NN·H_NN of every variant by every member, `[K, G]`."""
         return self.energies(cells).sum(axis=2)
+
+    def _of_distances(self, name: str, cells: Cells) -> Floats:
+        """Half of what the pairs of every cell cost by their distances, `[N]`."""
+        low, high = (extreme(cells.types[:, None], cells.types[None]) - 1 for extreme in (np.minimum, np.maximum))
+        kind = low * (self.types - 1) - low * (low - 1) // 2 + high - low
+        knots = np.linspace(0.0, float(self._weights["reach"]), self.knots)
+        by_kind = np.stack([np.interp(cells.apart, knots, energies) for energies in self._weights[name]])
+        costs = np.take_along_axis(by_kind, kind[None], axis=0)[0]
+        return np.array((costs.sum(axis=1) - costs.diagonal()) / 2)
 
     def _round(
         self, name: str, h: Floats, cells: Cells, contacts: Floats, to_cells: Floats, to_medium: Floats

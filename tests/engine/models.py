@@ -121,6 +121,9 @@ def graph_weights(rng: np.random.Generator, spec: dict[str, Any]) -> Weights:
             add(f"{own}.other.weight", width, width)
             add(f"{own}.edge.weight", width, 5)
             add(f"{own}.medium", width)
+        if knots := spec.get("knots", 0):
+            add(f"{start}.pairs", len(TYPES) * (len(TYPES) - 1) // 2, knots)
+            weights["neural.reach"] = np.float32(5.0)
     return weights
 
 

@@ -21,7 +21,12 @@ from .models import GRAPH, Weights, graph_weights, make_model
 
 READ = tuple(GRAPH["properties"])
 SPECS = st.fixed_dictionaries(
-    {"rounds": st.integers(1, 3), "members": st.integers(1, 3), "order": st.integers(1, 4)}
+    {
+        "rounds": st.integers(1, 3),
+        "members": st.integers(1, 3),
+        "order": st.integers(1, 4),
+        "knots": st.sampled_from([0, 2, 5]),
+    }
 ).map(lambda sizes: GRAPH | sizes)
 SEEDS = st.integers(0, 2**32 - 1)
 LATTICES = lattices((5, 12), (4, 7))

@@ -20,6 +20,7 @@ from neuralcpm_bridge.backends.onnxruntime import make_session
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
+from training.backend import TorchBackend
 from training.export import export, hamiltonian_from_artifact
 from training.export.artifact import weights_of
 from training.export.graph import build_model
@@ -36,24 +37,25 @@ from .worlds import NAMES, World, compact_state, neighbour_flips, worlds
 class Sizes(NamedTuple):
     rounds: int
     members: int
+    knots: int = 0
 
 
-SIZES = st.sampled_from([Sizes(1, 1), Sizes(2, 1), Sizes(3, 1), Sizes(1, 2), Sizes(2, 3)])
+SIZES = st.sampled_from([Sizes(1, 1), Sizes(2, 1, 3), Sizes(3, 1), Sizes(1, 2, 6), Sizes(2, 3)])
 
 
 def graph_on(world: World, sizes: Sizes, loudness: float = 1.0, properties: tuple[str, ...] = ()) -> Hamiltonian:
     """Random weights, energies of a few units per cell; statistics of other cells than those that come, so that many
     inputs are clamped."""
     torch.manual_seed(world.seed)
-    spec = NeuralSpec(
-        kind="cell_graph", rounds=sizes.rounds, members=sizes.members, order=world.order, properties=properties
-    )
+    spec = NeuralSpec(kind="cell_graph", order=world.order, properties=properties, **sizes._asdict())
     network = CellGraph(spec, len(NAMES), world.entry, volume=8.0)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(loudness)
         for member in network.members:
             member.out.weight.mul_(10)
+            if sizes.knots:
+                member.pairs.normal_()
     return Hamiltonian(NAMES, None, network, network_weight=1.5, lattice=world.entry)
 
 
@@ -94,6 +96,15 @@ def test_torch_and_the_engine_say_what_the_reference_says(world: World, sizes: S
     for state, energy in zip(states, truth, strict=True):
         engine = State(model, state.ids, state.types)
         assert engine.energy() == pytest.approx((0.0, energy), abs=2e-4)
+
+
+@settings(max_examples=15)
+@given(worlds(layout="rows"), SIZES)
+def test_torch_knows_hexagons_in_rows(world: World, sizes: Sizes) -> None:
+    hamiltonian = graph_on(world, sizes).double()
+    for state in states_of(world):
+        truth = 1.5 * np.mean(reference(state, hamiltonian.network.spec, named(hamiltonian)))
+        assert TorchBackend(hamiltonian, state).energy().neural == pytest.approx(truth, rel=1e-10, abs=1e-10)
 
 
 def hard_flips(state: CellState, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -228,7 +239,8 @@ def test_a_closure_through_a_file_and_back(geometry: str, tmp_path: Path) -> Non
     assert meta.architecture == "graph_closure"
     assert artifact.engine_serves
     assert meta.neural.model_dump() == {
-        "kind": "cell_graph", "weight": 1.0, "rounds": 2, "width": 16, "members": 2, "order": 2, "properties": (),
+        "kind": "cell_graph", "weight": 1.0, "rounds": 2, "width": 16, "members": 2, "order": 2,
+        "knots": 0, "properties": (),
     }  # fmt: skip
     assert verify_backends(artifact, meta.example_states(), 24, 0)["ok"]
     again = hamiltonian_from_artifact(load_artifact(artifact.path))

@@ -71,12 +71,13 @@ def in_memory(model: Hamiltonian) -> Artifact:
 
 
 @settings(max_examples=20)
-@given(worlds(), st.sampled_from(["graph1", "graph2"]))
-def test_energies_of_cells_are_those_of_torch_and_the_engine(world: World, preset: str) -> None:
+@given(worlds(), st.sampled_from(["graph1", "graph2"]), st.sampled_from([0, 7]))
+def test_energies_of_cells_are_those_of_torch_and_the_engine(world: World, preset: str, knots: int) -> None:
     torch.manual_seed(world.seed % 1000)
-    model = make_preset(
-        preset, NAMES, lattice=world.entry, order=world.order, members=2, target_volume=20.0, properties=("age",)
-    )
+    sizes = {"order": world.order, "members": 2, "properties": ("age",), "knots": knots}
+    model = make_preset(preset, NAMES, lattice=world.entry, target_volume=20.0, **sizes)
+    for member in model.network.members if knots else ():
+        torch.nn.init.normal_(member.pairs)
     artifact = in_memory(model)
     state = compact_state(world.lattice, world.rng)
     state = replace(state, properties={"age": world.rng.normal(size=state.types.size)})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from neuralcpm_bridge.artifact import LatticeEntry, load_artifact
 from neuralcpm_bridge.backends.onnxruntime import OnnxRuntimeBackend, make_session
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.lattice import Lattice
 from training.backend import TorchBackend
 from training.export import artifact as exporting
 from training.export import export, hamiltonian_from_artifact
@@ -113,6 +114,14 @@ def test_back_ends_keep_step_through_changes(models: dict[str, Path]) -> None:
     assert fast.neural == pytest.approx(exact.neural, rel=1e-5, abs=1e-4)
     np.testing.assert_array_equal(served[0].state().ids, served[1].state().ids)
     assert served[0].state().types[6] == 2
+
+
+def test_graphs_know_hexagons_on_skewed_axes_only(tmp_path: Path) -> None:
+    artifact = export(make_preset("graph1-closure", lattice=LatticeEntry.of("hexagonal")), tmp_path / "m.onnx")
+    lattice = Lattice.of((8, 8), "hexagonal", "periodic", "rows")
+    state = random_state(np.random.default_rng(0), lattice.shape, 4, lattice=lattice)
+    with pytest.raises(UserError, match="skewed axes"):
+        OnnxRuntimeBackend(artifact, state)
 
 
 def test_weights_are_plain_named_initialisers(models: dict[str, Path]) -> None:

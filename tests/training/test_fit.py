@@ -33,11 +33,11 @@ from training.fit.analytic import (
     leave_data,
     volumes_drift,
 )
-from training.fit.closure import Lengths, closure_config, closure_model
-from training.fit.judging import NOTHING, Judged, judge, surprising, verdict
-from training.fit.pairs import Pairs
+from training.fit.closure import Lengths, Sight, closure_config, closure_model
+from training.fit.judging import NO_BETTER, NOTHING, Judged, judge, surprising, verdict
+from training.fit.pairs import Job, Pairs, committee, odds, surprise
 from training.fit.preparing import coarsened, prepare
-from training.hamiltonians import CellGraph
+from training.hamiltonians import CellGraph, Hamiltonian
 
 SECTION = ModelSection(preset="cellsort", by_type=True)
 SMALL = replace(RECIPES["elongation"], side=40, cells=6, radius=11.0, mcs=200)
@@ -92,15 +92,37 @@ def test_pairs_kept_apart_tell_a_mechanism_from_none(elongated: Snapshots, monke
     found = {}
     for name, data in (("length", elongated), ("none", plain)):
         start = analytic_start(data, SECTION, 0, 1)
-        config = closure_config(start.section, 1, 1, Lengths(60, 120), 0, 1)
+        config = closure_config(start.section, Sight(1), 1, Lengths(60, 120), 0, 1)
         model = closure_model(config, data, start.hamiltonian)
         assert isinstance(model.network, CellGraph)
-        trained = Pairs(model.network, start.hamiltonian, data, 0, 1, time.monotonic() + 600).train(
-            model, time.monotonic() + 600
-        )
-        found[name] = trained.surprise
+        trained = Pairs(model.network, start.hamiltonian, data, 0, 1, time.monotonic() + 600).train(Job(model), 600)
+        found[name] = surprise(trained.gains)
     assert found["length"] > 5
     assert found["none"] < 3
+
+
+def test_networks_trained_side_by_side_are_the_members_of_a_committee(
+    elongated: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pairing, "PARTS", 10)
+    monkeypatch.setattr(pairing, "MOST_STEPS", 50)
+    start = analytic_start(elongated, SECTION, 0, 1)
+
+    def closure(members: int, seed: int) -> Hamiltonian:
+        config = closure_config(start.section, Sight(1, 8), members, Lengths(60, 120), seed, 1)
+        return closure_model(config, elongated, start.hamiltonian)
+
+    network = closure(1, 0).network
+    assert isinstance(network, CellGraph)
+    pairs = Pairs(network, start.hamiltonian, elongated, 0, 2, time.monotonic() + 600)
+    jobs = [Job(closure(1, seed), seed) for seed in range(3)]
+    side_by_side = pairs.train_each(jobs, time.monotonic() + 600)
+    alone = [pairs.train(job, 600).model for job in [Job(closure(1, seed), seed) for seed in range(3)]]
+    together = committee(closure(3, 0), [trained.model for trained in side_by_side])
+    with torch.no_grad():
+        of_each = torch.cat([odds(model, pairs.apart[0]) for model in alone], dim=1)
+        torch.testing.assert_close(odds(together, pairs.apart[0]), of_each, rtol=1e-4, atol=1e-4)
+    assert of_each.std(1).min() > 0
 
 
 def test_what_is_no_tissue_is_refused_in_a_sentence(elongated: Snapshots) -> None:
@@ -165,8 +187,11 @@ def test_broken_cells_are_said() -> None:
         title = "states with at most 3 broken cells (p_unfragmented)"
         return Judged({title: Measured(p, 0.0)}, {title: distance})
 
-    words = verdict(judged(0.5, 20.0), judged(1.0, 0.0), None, None)
-    assert "do not use this model" in words
+    broken, whole = judged(0.5, 20.0), judged(1.0, 0.0)
+    assert "do not use this model" in verdict(broken, whole, None, None)
+    assert "do not use this model" not in verdict(whole, broken, None, None)
+    assert "do not use this model" in verdict(broken, broken, NO_BETTER, None)
+    assert "do not use this model" in verdict(replace(whole, volume=0.01), whole, None, None)
 
 
 @pytest.fixture

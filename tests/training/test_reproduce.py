@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.snapshots import load_snapshots
 from training.datasets import RECIPES
+from training.fit import pairs as pairing
 from training.reproduce import Setting, bipolar, cellsort, cellular_mnist, elongation, reproduce, samplers
-from training.reproduce.closure import Plan
+from training.reproduce.closure import ByFit, Plan
 
 PLAN = Plan("local8-closure", steps=4, baseline_steps=2, pool=3, batch=2, sweeps=1, warm_steps=2, replicates=3, mcs=2)
 
@@ -49,6 +52,32 @@ def test_closure_experiments_run_from_data_to_results(name: str, measure: str, e
         path.name for path in tmp_path.iterdir()
     }
     assert any("baseline: sampling" in line for line in told)
+
+
+def test_bipolar_by_fit_samples_both_models_anew_by_copies_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = replace(RECIPES["bipolar"], side=40, cells=8, radius=12.0, target=40.0, mcs=40)
+    monkeypatch.setitem(bipolar.DATA, "fit", recipe)
+    monkeypatch.setitem(bipolar.SAMPLES, "fit", 12)
+    monkeypatch.setitem(bipolar.PLANS, "fit", ByFit(minutes=0.3, replicates=5))
+    monkeypatch.setattr(pairing, "MOST_STEPS", 50)
+    results = reproduce("bipolar", Setting("fit", threads=1, folder=tmp_path))
+    fitted = json.loads((tmp_path / "fit" / "fit.json").read_text())
+    assert results["fit"]["verdict"] == fitted["verdict"]
+    for part in ("closure", "baseline"):
+        drawn = load_snapshots(tmp_path / f"{part}.npz")
+        assert len(drawn) == 5
+        assert drawn.provenance["mcs"] == fitted["sample_mcs"]
+        assert "trades" not in drawn.provenance
+        assert 0 <= results[part]["two_clusters"] <= 1
+        assert results[part]["axial_rmse"] >= 0
+    assert (tmp_path / "states.png").exists()
+
+
+def test_what_has_no_closure_is_not_fitted() -> None:
+    with pytest.raises(UserError, match="choose the scale small or paper"):
+        reproduce("cellsort-a", Setting("fit"))
 
 
 def test_recovery_reports_norms_and_uses_kept_data_again(tmp_path: Path) -> None:

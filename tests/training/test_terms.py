@@ -17,6 +17,7 @@ from neuralcpm_bridge.artifact import Metadata, load_artifact
 from neuralcpm_bridge.lattice import GEOMETRIES, Lattice
 from neuralcpm_bridge.state import CellState
 from neuralcpm_bridge.terms import TERMS as DECLARED
+from training.backend import TorchBackend
 from training.export import export, hamiltonian_from_artifact
 from training.export.artifact import symbolic_spec, weights_of
 from training.export.graph import build_model
@@ -69,6 +70,29 @@ def check_agreement(hamiltonian: Hamiltonian, states: list[CellState]) -> None:
 def test_engine_onnx_runtime_and_torch_agree_on_every_lattice(world: World) -> None:
     rng = world.rng
     check_agreement(random_hamiltonian(world), [compact_state(world.lattice, rng) for _ in range(2)])
+
+
+def agree_on_rows(hamiltonian: Hamiltonian, state: CellState) -> None:
+    """Energies and ΔH of hexagons as CompuCell3D stores them, at their sides and round every ring."""
+    truth = TorchBackend(hamiltonian, state)
+    lattice = state.lattice
+    engine = State(model_of(hamiltonian), state.ids, state.types, layout=lattice.layout, boundary=lattice.boundary)
+    assert engine.energy()[0] == pytest.approx(truth.energy().symbolic, rel=1e-10, abs=1e-5)
+    sites, new_ids = neighbour_flips(state, np.random.default_rng(0))
+    found = engine.deltas(sites, new_ids)[:, 0]
+    np.testing.assert_allclose(found, truth.deltas(sites, new_ids)[:, 0], rtol=1e-9, atol=1e-5)
+
+
+@given(worlds(layout="rows"))
+@settings(max_examples=20)
+def test_torch_knows_hexagons_in_rows(world: World) -> None:
+    agree_on_rows(random_hamiltonian(world), compact_state(world.lattice, world.rng))
+
+
+@given(worlds(narrow=True, layout="rows"))
+@settings(max_examples=20)
+def test_torch_knows_few_rows_and_narrow_ones(world: World) -> None:
+    agree_on_rows(random_hamiltonian(world, *ANY_SHAPE), noise_state(world.lattice, world.rng))
 
 
 @given(worlds(narrow=True))

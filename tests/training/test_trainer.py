@@ -17,6 +17,7 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.snapshots import Snapshots
 from training import checkpoint
 from training.checkpoint import MODEL_FILE, load
+from training.config import make_config
 from training.logs import named_parameters
 from training.trainer import Trainer, TrainingDiverged, load_run, split
 
@@ -142,6 +143,27 @@ def test_divergence_stops_the_run_and_keeps_the_last_checkpoint(tmp_path: Path, 
     with pytest.raises(TrainingDiverged, match="diverged at step 2"):
         Trainer(config, data, tmp_path).run()
     assert load(tmp_path / MODEL_FILE).header["step"] == 2
+
+
+@pytest.mark.parametrize("start", ["mixed", "data"])
+def test_members_contrast_chains_that_never_were_data_from_where_they_stand(data: Snapshots, start: str) -> None:
+    config = make_config(
+        {
+            "model": {"preset": "graph1-closure", "members": 3, "freeze_symbolic": True},
+            "warmstart": {"symbolic": False},
+            "objective": {"kind": "conditional"},
+            "sampler": {"pool": 4},
+            "chains": [{"start": start, "reset": 1.0, "sweeps": [2]}],
+            "optimizer": {"steps": 4, "batch": 4, "refresh": 2},
+        }
+    )
+    trainer = Trainer(config, data)
+    with torch.no_grad():
+        for member, loudness in zip(trainer.hamiltonian.network.members, (0.0, 300.0, -300.0), strict=True):
+            member.out.weight.mul_(loudness)
+    trainer._sample()
+    loss = trainer._descend()[0]["loss"]
+    assert loss == pytest.approx(np.log(2)) if start == "mixed" else loss > 1
 
 
 def test_the_regularizer_bounds_the_gap(data: Snapshots) -> None:

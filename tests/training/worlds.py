@@ -9,7 +9,7 @@ import torch
 from hypothesis import strategies as st
 
 from neuralcpm_bridge.artifact import LatticeEntry
-from neuralcpm_bridge.lattice import GEOMETRIES, Lattice
+from neuralcpm_bridge.lattice import GEOMETRIES, Lattice, Layout
 from neuralcpm_bridge.state import CellState
 from neuralcpm_bridge.terms import TERMS as DECLARED
 from training.hamiltonians import TERMS, Hamiltonian, Symbolic, Term
@@ -35,13 +35,16 @@ class World(NamedTuple):
 
 
 @st.composite
-def worlds(draw: st.DrawFn, narrow: bool = False) -> World:
-    """Every geometry, order 1 to 4, each axis periodic or free; `narrow`: down to one site across."""
-    geometry = GEOMETRIES[draw(st.sampled_from(sorted(GEOMETRIES)))]
+def worlds(draw: st.DrawFn, narrow: bool = False, layout: Layout = "axes") -> World:
+    """Every geometry (rows: hexagons), order 1 to 4, each axis periodic or free; `narrow`: down to one site across."""
+    geometry = GEOMETRIES["hexagonal" if layout == "rows" else draw(st.sampled_from(sorted(GEOMETRIES)))]
     sides = st.integers(1, 5) if narrow else st.integers(*SIDES[geometry.dimension])
-    shape = tuple(draw(sides) for _ in range(geometry.dimension))
+    shape = [draw(sides) for _ in range(geometry.dimension)]
     boundary = tuple(draw(st.sampled_from(["periodic", "free"])) for _ in range(geometry.dimension))
-    return World(Lattice.of(shape, geometry, boundary), draw(st.integers(1, 4)), draw(st.integers(0, 2**32 - 1)))
+    if layout == "rows" and boundary[0] == "periodic":
+        shape[0] += shape[0] % 2
+    lattice = Lattice.of(shape, geometry, boundary, layout)
+    return World(lattice, draw(st.integers(1, 4)), draw(st.integers(0, 2**32 - 1)))
 
 
 def compact_state(lattice: Lattice, rng: np.random.Generator, ids: int = 6) -> CellState:

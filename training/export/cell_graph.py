@@ -1,4 +1,4 @@
-"""The cell graph as an ONNX graph: lists of cells and contacts made by Unique and Scatter, never cells × cells.
+"""The cell graph as an ONNX graph: lists of cells and contacts made by Unique and Scatter, not cells × cells.
 
 `training/hamiltonians/graphs.py` and `cell_graph.py` say the same in torch; names of values follow them.
 """
@@ -41,6 +41,15 @@ class Contacts(NamedTuple):
     receiver: str
     sender: str
     length: str
+
+
+class Pairs(NamedTuple):
+    """Of all pairs of cells, from both sides: number of the state, of the knot before their distance among those of all
+    kinds of pairs, and how far behind it they are, as a share of the way to the next one."""
+
+    state: str
+    knot: str
+    share: str
 
 
 class Results(NamedTuple):
@@ -87,7 +96,13 @@ class CellGraphNetwork:
             for number in range(self.spec.rounds):
                 h = self._round(h, f"{name}.rounds.{number}", contacts, edges, to_cells, to_medium)
             of_cell = self._linear(b.silu(self._linear(h, f"{name}.hidden")), f"{name}.out")
-            energies.append(self._per_state(of_cell))
+            energies.append(self._per_state(b.double(b.reshape(of_cell, [-1])), self.cells.state))
+        if self.spec.knots:
+            pairs = self._pairs_at_knots()
+            energies = [
+                b.op("Add", energy, self._of_pairs(pairs, f"neural.members.{member}.pairs"))
+                for member, energy in enumerate(energies)
+            ]
         return Results(*self._committee(energies), self._inside(raw))
 
     # -- cells and contacts ------------------------------------------------------------------------------------
@@ -187,7 +202,7 @@ class CellGraphNetwork:
     def _edge_inputs(self, contacts: Contacts, shape: Components, trace: str) -> list[str]:
         """Length, distance, alignment, own and other radius, `[E]` each."""
         b, zero = self.builder, self.builder.const(0.0, np.float64)
-        way = self._between_middles(contacts)
+        way = self._between_middles(contacts.receiver, contacts.sender)
         distance = b.op("Sqrt", b.op("Sum", *(b.op("Mul", part, part) for part in way)))
         apart = b.op("Greater", distance, zero)
         direction = [b.op("Div", part, b.op("Where", apart, distance, b.const(1.0, np.float64))) for part in way]
@@ -206,19 +221,19 @@ class CellGraphNetwork:
             radii.append(b.op("Sqrt", b.op("Where", apart, along, share)))
         return [contacts.length, distance, alignment, *radii]
 
-    def _between_middles(self, contacts: Contacts) -> list[str]:
+    def _between_middles(self, receiver: str, sender: str) -> list[str]:
         """By axis of space: nearest images of the ways between middles, `[E]` each; whole numbers (of 1/(n·m)) until
         the end."""
         b, geometry = self.builder, self.graph.geometry
         volumes = self._of_cells(self.graph.volumes)
-        n, m = (b.op("Gather", volumes, end) for end in (contacts.receiver, contacts.sender))
+        n, m = (b.op("Gather", volumes, end) for end in (receiver, sender))
         unit = b.op("Mul", n, m)
         places = coordinates_onnx(self.graph, self._of_cells(first_sites_onnx(self.graph)))
         sums = [self._of_cells(total) for total in summed_ways_onnx(self.graph)]
         ways = []
         for axis, place, total in zip(self.graph.axes, places, sums, strict=True):
-            start, end = (b.op("Gather", place, side) for side in (contacts.receiver, contacts.sender))
-            behind, ahead = (b.op("Gather", total, side) for side in (contacts.receiver, contacts.sender))
+            start, end = (b.op("Gather", place, side) for side in (receiver, sender))
+            behind, ahead = (b.op("Gather", total, side) for side in (receiver, sender))
             way = b.op("Mul", b.double(b.op("Sub", end, start)), unit)
             way = b.op("Add", way, b.op("Sub", b.op("Mul", ahead, n), b.op("Mul", behind, m)))
             if self.graph.periodic[axis - 1]:
@@ -285,12 +300,42 @@ class CellGraphNetwork:
         square = b.op("Mul", b.op("Mul", z, z), b.const(1 / FARTHEST**2, np.float64))
         return self._single(b.op("Div", z, b.op("Sqrt", b.op("Add", square, b.const(1.0, np.float64)))))
 
-    def _per_state(self, of_cell: str) -> str:
-        """Sums of `[N, 1]` float over the cells of every state, `[B]` double."""
+    def _pairs_at_knots(self) -> Pairs:
+        """All pairs of different cells of a state; of these alone there are cells × cells."""
+        b, knots = self.builder, self.spec.knots
+        here, there = b.unsqueeze(self.cells.state, 1), b.unsqueeze(self.cells.state, 0)
+        own, other = b.unsqueeze(self.cells.key, 1), b.unsqueeze(self.cells.key, 0)
+        paired = b.op("And", b.op("Equal", here, there), b.op("Not", b.op("Equal", own, other)))
+        receiver, sender = (b.reshape(part, [-1]) for part in self._split(b.op("NonZero", paired), 2))
+        way = self._between_middles(receiver, sender)
+        apart = b.op("Sqrt", b.op("Sum", *(b.op("Mul", part, part) for part in way)))
+        last = b.const(float(knots - 1), np.float64)
+        step = b.op("Div", b.double("neural.reach"), last)
+        at = b.op("Min", b.op("Div", apart, step), last)
+        knot = b.op("Min", b.cast(at, TensorProto.INT64), b.const(knots - 2))
+        types = [b.op("Gather", self.cells.types, end) for end in (receiver, sender)]
+        one = b.const(1)
+        low, high = (b.op("Sub", b.op(extreme, *types), one) for extreme in ("Min", "Max"))
+        before = b.op("Div", b.op("Mul", low, b.op("Sub", low, one)), b.const(2))
+        row = b.op("Sub", b.op("Mul", low, b.const(self.graph.types - 1)), before)
+        row = b.op("Add", row, b.op("Sub", high, low))
+        first = b.op("Add", b.op("Mul", row, b.const(knots)), knot)
+        return Pairs(b.op("Gather", self.cells.state, receiver), first, b.op("Sub", at, b.double(knot)))
+
+    def _of_pairs(self, pairs: Pairs, name: str) -> str:
+        """Energies by state, `[B]`: each pair is seen from both sides, and half of it counts."""
+        b = self.builder
+        energies = b.double(b.reshape(name, [-1]))
+        nearer, farther = (b.op("Gather", energies, b.op("Add", pairs.knot, b.const(k))) for k in (0, 1))
+        found = b.op("Add", nearer, b.op("Mul", pairs.share, b.op("Sub", farther, nearer)))
+        return self._per_state(b.op("Mul", found, b.const(0.5, np.float64)), pairs.state)
+
+    def _per_state(self, values: str, state: str) -> str:
+        """Sums of doubles over the cells, or pairs, of every state, `[B]`."""
         b = self.builder
         batch = b.shape("ids", 0, 1)
         zero = b.op("ConstantOfShape", batch, value=helper.make_tensor("zero", TensorProto.DOUBLE, [1], [0.0]))
-        return self._added(zero, self.cells.state, b.double(b.reshape(of_cell, [-1])))
+        return self._added(zero, state, values)
 
     def _committee(self, energies: list[str]) -> tuple[str, str, str]:
         b, share = self.builder, self.builder.const(1 / self.spec.members, np.float64)

@@ -14,7 +14,8 @@ from neuralcpm_bridge.snapshots import Snapshots
 
 from ..build import Description, build_hamiltonian, learn_statistics
 from ..config import ChainSection, Config, ModelSection, make_config
-from ..hamiltonians import CellGraph, Hamiltonian
+from ..hamiltonians import CellGraph, Hamiltonian, States
+from ..hamiltonians.graphs import describe
 from ..samplers import ExactChains
 
 POOL = 24
@@ -26,6 +27,11 @@ WEIGHT_DECAY = 0.5
 """Of the network's weights, per unit of the rate: hundreds of snapshots are few, and learned by heart without it."""
 PUSH = 3.0
 """Typical ΔH, in units of T, that the network may add to a single copy: a correction, not another physics."""
+
+MOST_KNOTS = 40
+MOST_FOR_DISTANCES = 100
+"""Cells of a state up to which the distances of all pairs are looked at."""
+STATES_FOR_KNOTS = 16
 
 
 @dataclass(frozen=True)
@@ -55,12 +61,26 @@ class Lengths:
         return ChainSection(share=2, start="mixed", reset=reset, sweeps=(float(SWEEPS),), settle=self.settle)
 
 
+@dataclass(frozen=True)
+class Sight:
+    """What a network sees beyond a cell itself: cells so many contacts away, and with knots also how far all others
+    are."""
+
+    rounds: int
+    knots: int = 0
+
+    def __str__(self) -> str:
+        near = "the cells that a cell touches" if self.rounds == 1 else f"cells up to {self.rounds} contacts away"
+        return near + (" and the distances of all others" if self.knots else "")
+
+
 def closure_config(
-    section: ModelSection, rounds: int, members: int, lengths: Lengths, seed: int, threads: int
+    section: ModelSection, sight: Sight, members: int, lengths: Lengths, seed: int, threads: int
 ) -> Config:
     """What the trainer is told; every number that depends on the data is in the arguments."""
     model = section.model_dump() | {
-        "preset": f"graph{rounds}-closure",
+        "preset": f"graph{sight.rounds}-closure",
+        "knots": sight.knots or None,
         "members": members,
         "freeze_symbolic": True,
     }
@@ -97,6 +117,20 @@ def closure_model(config: Config, data: Snapshots, analytic: Hamiltonian) -> Ham
     assert hamiltonian.symbolic is not None
     hamiltonian.symbolic.requires_grad_(False)
     return hamiltonian
+
+
+def knots_for(data: Snapshots) -> int:
+    """Knots of energies by distance, half a cell's diameter apart up to the farthest pairs; 0 where cells are too many
+    to look at all pairs, or alone."""
+    states, lattice = [data[number] for number in range(min(len(data), STATES_FOR_KNOTS))], data.lattice
+    cells = max(state.cells.size for state in states)
+    if not 1 < cells <= MOST_FOR_DISTANCES:
+        return 0
+    volume = np.concatenate([state.volumes[state.cells] for state in states]).mean() * lattice.geometry.site_volume
+    diameter = (4 * volume / np.pi) ** 0.5 if lattice.dimension == 2 else (6 * volume / np.pi) ** (1 / 3)
+    apart = describe(States.of(states), lattice.geometry.moore_order, with_distances=True).distances
+    assert apart is not None
+    return int(np.clip(round(2 * float(apart.apart.max()) / diameter) + 1, 2, MOST_KNOTS))
 
 
 def chain_speed(model: Hamiltonian, data: Snapshots, seed: int, threads: int) -> float:

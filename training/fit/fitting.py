@@ -31,9 +31,21 @@ from ..ranks import Ranks
 from ..samplers import model_of
 from ..trainer import Report, Trainer, TrainingDiverged
 from .analytic import Given, Start, analytic_start, check_like, given_start, train_baseline
-from .closure import FEWEST_STEPS, MOST_STEPS, POOL, SWEEPS, Lengths, chain_speed, closure_config, closure_model, silent
+from .closure import (
+    FEWEST_STEPS,
+    MOST_STEPS,
+    POOL,
+    SWEEPS,
+    Lengths,
+    Sight,
+    chain_speed,
+    closure_config,
+    closure_model,
+    knots_for,
+    silent,
+)
 from .judging import ALONE, NO_BETTER, NOTHING, Judged, judge, rows_of, surprising, verdict
-from .pairs import Pairs, Trained, surprise
+from .pairs import Job, Pairs, committee, surprise
 from .plan import Plan, Seen, numbers
 from .preparing import Prepared, prepare
 from .relaxation import LONGER, relaxation
@@ -51,6 +63,8 @@ RELAXING, PAIRS, SAMPLING, RESERVE = 0.15, 0.3, 0.25, 0.1
 """Shares of the time for measuring how long cells take to settle, for pairs, for samples, and for what comes last."""
 MAKING = 0.4
 """Of the time for pairs, for making them."""
+ASKING = 0.45
+"""Of the time for training on them, for whether to see far."""
 SHORTEST_SETTLE = 60
 ROUNDS = (1, 2)
 """How far a network may see, in cells."""
@@ -246,34 +260,43 @@ class Fitting:
         """A closure trained on pairs, which sees as far as pairs kept apart show to be worth it."""
         deadline = self.clock.until(PAIRS)
 
-        def fresh(rounds: int, members: int) -> Hamiltonian:
-            trial = Lengths(SHORTEST_SETTLE, FEWEST_STEPS)
-            config = closure_config(section, rounds, members, trial, self.wanted.seed, self.wanted.threads)
+        def fresh(sight: Sight, members: int = 1, number: int = 0) -> Hamiltonian:
+            trial, seed = Lengths(SHORTEST_SETTLE, FEWEST_STEPS), self.wanted.seed + 1000 * number
+            config = closure_config(section, sight, members, trial, seed, self.wanted.threads)
             return closure_model(config, self.train.reading(section.properties), analytic)
 
-        def show(step: int, steps: int) -> None:
-            self.narrator.show("training on pairs", step, steps)
+        def show(done: float, total: float) -> None:
+            self.narrator.show("training on pairs", round(done, 2), total)
 
-        network = fresh(1, 1).network
+        near, farther, wide = Sight(ROUNDS[0]), Sight(ROUNDS[1]), Sight(ROUNDS[0], knots_for(self.train))
+        network = fresh(wide).network
         assert isinstance(network, CellGraph)
         making = time.monotonic() + MAKING * (deadline - time.monotonic())
         pairs = Pairs(network, analytic, self.train, self.wanted.seed, self.wanted.threads, making)
-        # Networks alone for the questions, then the committee: it takes about as long as all of them.
-        parts = np.cumsum([1, 2, 1, 5]) / 9
-        ends = [time.monotonic() + part * (deadline - time.monotonic()) for part in parts]
-        near, far = (pairs.train(fresh(rounds, 1), end, show=show) for rounds, end in zip(ROUNDS, ends, strict=False))
-        sees_far = surprise(far.gains - near.gains) > FARTHER
-        rounds, alone = (ROUNDS[1], far) if sees_far else (ROUNDS[0], near)
-        half = pairs.train(fresh(rounds, 1), ends[2], half=True, show=show)
-        whole: Trained = pairs.train(fresh(rounds, self.wanted.members), ends[3], show=show)
+        # One network for each question, then the others of the committee: they take about as long together.
+        asking = time.monotonic() + ASKING * (deadline - time.monotonic())
+        asked = [near, farther, *([wide] if wide.knots else [])]
+        answers = dict(zip(asked, pairs.train_each([Job(fresh(sight)) for sight in asked], asking, show), strict=True))
+
+        def worth(sight: Sight) -> bool:
+            return sight in answers and surprise(answers[sight].gains - answers[near].gains) > FARTHER
+
+        chosen = Sight((farther if worth(farther) else near).rounds, wide.knots if worth(wide) else 0)
+        known = {chosen: answers[chosen]} if chosen in answers else {}
+        missing = [number for number in range(self.wanted.members) if number or not known]
+        others = [Job(fresh(chosen, number=number), number) for number in missing]
+        half, *trained = pairs.train_each([Job(fresh(chosen), half=True), *others], deadline, show)
+        members = [*known.values(), *trained]
+        closure = committee(fresh(chosen, self.wanted.members), [each.model for each in members])
+        gains, alone = pairs.gains(closure), members[0]
+        sure = f"{surprise(gains):.1f} standard errors above nothing"
         self.narrator.tell(
-            f"A network that sees {rounds} {'cell' if rounds == 1 else 'cells'} far knows "
-            f"{whole.gain / np.log(2):.0%} of what could be known of pairs kept apart ({whole.surprise:.1f} standard "
-            "errors above nothing)."
+            f"A network that sees {chosen} knows {gains.mean() / np.log(2):.0%} of what could be known of pairs kept "
+            f"apart ({sure if len(gains) > 1 else 'of one snapshot, so how sure that is cannot be told'})."
         )
         more = alone.gains - half.gains
         helps = surprise(more) > FARTHER and more.mean() > HELPS * np.log(2)
-        return whole.model, Seen(rounds, whole.gain, whole.surprise, len(whole.gains), bool(helps))
+        return closure, Seen(chosen, float(gains.mean()), surprise(gains), len(gains), bool(helps))
 
     def _lengths(self, moving: Hamiltonian, relaxed: int) -> Lengths:
         """As long as cells take to settle, or as there is time for."""
@@ -306,7 +329,7 @@ class Fitting:
         assert plan.seen is not None
         wanted = self.wanted
         config = closure_config(
-            plan.section, plan.seen.rounds, wanted.members, plan.lengths, wanted.seed, wanted.threads
+            plan.section, plan.seen.sight, wanted.members, plan.lengths, wanted.seed, wanted.threads
         )
         trainer = Trainer(config, self.train, self.folder / CLOSURE_FOLDER, plan.closure, self.starts)
 
@@ -316,8 +339,9 @@ class Fitting:
         share = (1 - SAMPLING - RESERVE) / (1 - RESERVE)
         try:
             model, events = trainer.run(show, deadline=self.clock.until(share)), trainer.events
-        except TrainingDiverged as error:
-            model, events = trainer.last_good(), [*trainer.events, str(error)]
+        except TrainingDiverged:
+            kept = f"it left the rails too often: the weights of step {trainer.good.step} are kept"
+            model, events = trainer.last_good(), [*trainer.events, f"step {trainer.step}: {kept}"]
         for event in events:
             self.narrator.tell(f"Note: {event}.")
         self.steps = trainer.step
@@ -367,7 +391,8 @@ class Fitting:
             "relaxation_mcs": plan.relaxation,
             "settled": plan.settled,
             "order": plan.section.order,
-            "rounds": None if seen is None else seen.rounds,
+            "rounds": None if seen is None else seen.sight.rounds,
+            "distances": None if seen is None else seen.sight.knots > 0,
             "pairs": None if seen is None else {"gain": seen.gain, "standard_errors": seen.surprise},
             "steps": self.steps if adds else None,
             "events": events,

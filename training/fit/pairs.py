@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +24,8 @@ from torch.nn import functional as F
 
 from neuralcpm_bridge.snapshots import Snapshots
 
-from ..hamiltonians import CellGraph, CellGraphs, Hamiltonian, States
+from ..hamiltonians import CellGraph, Hamiltonian, States
+from ..hamiltonians.cell_graph import Weighted
 from ..samplers import ExactChains
 from .closure import WEIGHT_DECAY
 
@@ -34,7 +37,7 @@ PARTS, LEAST_PARTS, FEWEST_PARTS = 160, 24, 4
 """Of pairs to train on: wanted, wanted of states with very many cells, and made however long it takes."""
 KEPT_APART = 0.15
 MOST_NUMBERS = 60_000_000
-"""Numbers that describe all pairs at most: 500 MB."""
+"""Numbers that describe all pairs at most: 250 MB."""
 MOST_STEPS = 4000
 LOOK_EVERY = 50
 PATIENCE = 30
@@ -44,11 +47,27 @@ KEEP = 0.95
 """Of the averaged weights per step."""
 
 
-class Part(NamedTuple):
-    """Data and, behind them, what they became, `2 · BATCH` graphs; `numbers`: of the data."""
+Show = Callable[[float, float], None]
+"""How much is done, of how much."""
 
-    graphs: CellGraphs
+
+class Part(NamedTuple):
+    """Data and, behind them, what they became, `2 · BATCH` graphs as every network of these data sees them; `state`: of
+    every cell; `numbers`: of the data."""
+
+    weighted: Weighted
+    state: Tensor
+    at_knots: Tensor
+    """Pairs of cells by kind and distance, of every state, `[2 · BATCH, P · knots]`."""
     numbers: NDArray[np.int64]
+
+
+class Job(NamedTuple):
+    """A closure to train; `stream`: of the order in which it sees pairs; `half`: on those of half of the states."""
+
+    model: Hamiltonian
+    stream: int = 0
+    half: bool = False
 
 
 class Trained(NamedTuple):
@@ -56,16 +75,6 @@ class Trained(NamedTuple):
 
     model: Hamiltonian
     gains: NDArray[np.float64]
-    steps: int
-
-    @property
-    def gain(self) -> float:
-        return float(self.gains.mean())
-
-    @property
-    def surprise(self) -> float:
-        """By how many standard errors that lies above nothing."""
-        return surprise(self.gains)
 
 
 def surprise(values: NDArray[np.float64]) -> float:
@@ -87,7 +96,7 @@ class Pairs:
         rest = order[apart:] if len(order) > apart else order
         count = int(np.clip(MOST_NUMBERS // (2 * BATCH * data.types.shape[1] * 40), LEAST_PARTS, PARTS))
         make = PairMaker(network, analytic, threads, rng)
-        self.seed = seed
+        self.seed, self.threads = seed, threads
         sets = [np.sort(states) for states in (order[:apart], rest[::2], rest[1::2]) if len(states)]
         made = []
         for number, states in enumerate(sets):
@@ -97,17 +106,29 @@ class Pairs:
         self.apart, self.half = made[:2]
         self.all = [part for parts in made[1:] for part in parts]
 
-    def train(
-        self,
-        model: Hamiltonian,
-        deadline: float,
-        half: bool = False,
-        show: Callable[[int, int], None] | None = None,
-    ) -> Trained:
+    def train_each(self, jobs: Sequence[Job], deadline: float, show: Show | None = None) -> list[Trained]:
+        """Several closures, as many at a time as there are threads, each with its part of the time."""
+        seconds = (deadline - time.monotonic()) * min(self.threads, len(jobs)) / len(jobs)
+        done, lock = [0.0] * len(jobs), Lock()
+
+        def train(number: int) -> Trained:
+            def show_all(step: float, steps: float) -> None:
+                with lock:
+                    done[number] = step / steps
+                    if show is not None:
+                        show(sum(done), len(done))
+
+            return self.train(jobs[number], seconds, show_all)
+
+        with ThreadPoolExecutor(self.threads) as pool:  # torch lets go of the interpreter
+            return list(pool.map(train, range(len(jobs))))
+
+    def train(self, job: Job, seconds: float, show: Show | None = None) -> Trained:
         """Train a closure's network until the pairs kept apart gain no more, or time is over."""
-        rng, parts = np.random.default_rng([self.seed, 43]), self.half if half else self.all
+        model, parts = job.model, self.half if job.half else self.all
+        rng = np.random.default_rng([self.seed, 43, job.stream])
         parameters = [p for name, p in model.named_parameters() if not name.startswith("symbolic.")]
-        optimizer = torch.optim.AdamW(parameters, RATE, weight_decay=WEIGHT_DECAY)
+        optimizer = torch.optim.AdamW(parameters, RATE, weight_decay=WEIGHT_DECAY, fused=True)
         averaged = copy.deepcopy(model)
         best, best_loss, since, step = copy.deepcopy(model), float("inf"), 0, 0
         began, steps = time.monotonic(), MOST_STEPS
@@ -122,7 +143,7 @@ class Pairs:
             _average(averaged, model)
             if step % LOOK_EVERY:
                 continue
-            steps = min(MOST_STEPS, max(step, int(step * (deadline - began) / max(time.monotonic() - began, 1e-9))))
+            steps = min(MOST_STEPS, max(step, int(step * seconds / max(time.monotonic() - began, 1e-9))))
             if show is not None:
                 show(step, steps)
             with torch.no_grad():
@@ -132,7 +153,17 @@ class Pairs:
                 best, best_loss = copy.deepcopy(averaged), found
             if since >= PATIENCE or step >= steps:
                 break
-        return Trained(best, _gains(best, self.apart), step)
+        return Trained(best, self.gains(best))
+
+    def gains(self, model: Hamiltonian) -> NDArray[np.float64]:
+        """What it knows of pairs kept apart: log 2 less the loss of the whole committee, by state."""
+        by_state: dict[int, list[float]] = {}
+        with torch.no_grad():
+            for test in self.apart:
+                own = np.log(2) - F.softplus(-odds(model, test).mean(1)).numpy()
+                for state, gain in zip(test.numbers, own, strict=True):
+                    by_state.setdefault(int(state), []).append(float(gain))
+        return np.array([np.mean(values) for values in by_state.values()])
 
 
 class PairMaker:
@@ -163,26 +194,36 @@ class PairMaker:
         arrays = [np.concatenate([getattr(begun, key), getattr(later, key)]) for key in ("ids", "types", "properties")]
         ids, types, properties = (torch.from_numpy(array) for array in arrays)
         states = States(ids.long(), types.long(), data.lattice, properties)
-        return Part(self.network.describe(states), numbers)
+        graphs = self.network.describe(states)
+        of_cells = self.network.pairs_at_knots(graphs) if self.network.spec.knots else torch.zeros(len(graphs.ids), 0)
+        at_knots = of_cells.new_zeros(2 * len(numbers), of_cells.shape[1]).index_add(0, graphs.state, of_cells / 2)
+        return Part(self.network.weighted(graphs), graphs.state, at_knots, numbers)
 
 
 def odds(model: Hamiltonian, part: Part) -> Tensor:
     """w_NN (H_NN(x⁻) − H_NN(x⁺)), `[n, K]`."""
     assert isinstance(model.network, CellGraph)
     assert model.network_weight is not None
-    before, after = model.network.member_energies(part.graphs).chunk(2)
+    cells = torch.stack([member(part.weighted) for member in model.network.members], dim=1).double()
+    energies = cells.new_zeros(2 * len(part.numbers), cells.shape[1]).index_add(0, part.state, cells)
+    if model.network.spec.knots:
+        energies = energies + part.at_knots @ model.network.pair_energies().flatten(1).T
+    before, after = energies.chunk(2)
     return model.network_weight() * (after - before)
 
 
-def _gains(model: Hamiltonian, tests: list[Part]) -> NDArray[np.float64]:
-    """log 2 less the loss of the whole committee, by state."""
-    gains: dict[int, list[float]] = {}
+def committee(model: Hamiltonian, alone: Sequence[Hamiltonian]) -> Hamiltonian:
+    """Closures of one network each as a closure whose members they are; `model`: of that architecture."""
+    assert isinstance(model.network, CellGraph)
+    assert model.network_weight is not None
     with torch.no_grad():
-        for test in tests:
-            own = np.log(2) - F.softplus(-odds(model, test).mean(1)).numpy()
-            for state, gain in zip(test.numbers, own, strict=True):
-                gains.setdefault(int(state), []).append(float(gain))
-    return np.array([np.mean(values) for values in gains.values()])
+        for member, own in zip(model.network.members, alone, strict=True):
+            assert isinstance(own.network, CellGraph)
+            assert own.network_weight is not None
+            weights, scale = own.network.members[0].state_dict(), own.network_weight() / model.network_weight()
+            scaled = [name for name in weights if name in ("out.weight", "out.bias", "pairs")]
+            member.load_state_dict(weights | {name: weights[name] * scale for name in scaled})
+    return model
 
 
 def _average(averaged: Hamiltonian, model: Hamiltonian) -> None:

@@ -18,7 +18,7 @@ from ..build import Description
 from ..config import ModelSection
 from ..export.artifact import from_weights, weights_of
 from ..hamiltonians import Hamiltonian
-from .closure import Lengths, closure_config, closure_model
+from .closure import Lengths, Sight, closure_config, closure_model
 
 FILE = "plan.json"
 CLOSURE_FILE = "pairs.safetensors"
@@ -30,7 +30,7 @@ class Seen:
     """What pairs kept apart showed: how far a network has to see, what it knows of them (log 2 is everything), by how
     many standard errors and by how many states, and whether half of the states teach less."""
 
-    rounds: int
+    sight: Sight
     gain: float
     surprise: float
     states: int
@@ -86,10 +86,10 @@ class Plan:
                 )
             section = ModelSection.model_validate(tree["model"])
             analytic = _model(data, section, tree["analytic"])
-            seen = None if tree["seen"] is None else Seen(**tree["seen"])
+            seen = None if tree["seen"] is None else Seen(Sight(**tree["seen"].pop("sight")), **tree["seen"])
             closure = None
             if seen is not None:
-                config = closure_config(section, seen.rounds, tree["of"]["members"], Lengths(**tree["lengths"]), 0, 1)
+                config = closure_config(section, seen.sight, tree["of"]["members"], Lengths(**tree["lengths"]), 0, 1)
                 closure = closure_model(config, data.reading(section.properties), analytic)
                 closure.load_state_dict(checkpoints.load(folder / CLOSURE_FILE).tensors)
             return cls(

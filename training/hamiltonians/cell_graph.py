@@ -6,7 +6,7 @@ Module names are the names of the artifact's weights: `neural.` + state_dict key
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -87,16 +87,19 @@ class Weighted(NamedTuple):
 class Member(nn.Module):
     """One network of a committee: the energy of every cell."""
 
-    def __init__(self, inputs: int, width: int, rounds: int) -> None:
+    def __init__(self, inputs: int, width: int, rounds: int, type_pairs: int = 0, knots: int = 0) -> None:
         super().__init__()
         self.embed = nn.Linear(inputs, width)
         self.embed_more = nn.Linear(width, width)
         self.rounds = nn.ModuleList(Round(width) for _ in range(rounds))
         self.hidden = nn.Linear(width, width)
         self.out = nn.Linear(width, 1)
+        if knots:
+            self.pairs = nn.Parameter(torch.zeros(type_pairs, knots))
+            """Energy of a pair of cells by its types and distance, between knots linear."""
 
     def forward(self, weighted: Weighted) -> Tensor:
-        """`[N]`."""
+        """Of cells and their contacts, `[N]`."""
         h = self.embed_more(F.silu(self.embed(weighted.cells)))
         for message_round in self.rounds:
             h = message_round(h, weighted)
@@ -113,6 +116,7 @@ class CellGraph(nn.Module):
     surface: Tensor
     low: Tensor
     high: Tensor
+    reach: Tensor
 
     def __init__(self, spec: NeuralSpec, types: int, lattice: LatticeEntry, volume: float = 100.0) -> None:
         """`volume`: a typical one, from which statistics are guessed as long as no data have been seen."""
@@ -123,7 +127,10 @@ class CellGraph(nn.Module):
             self.register_buffer(name, value)
         for name in ("low", "high"):
             self.register_buffer(name, torch.zeros(types, inputs))
-        self.members = nn.ModuleList(Member(types - 1 + inputs, spec.width, spec.rounds) for _ in range(spec.members))
+        if spec.knots:
+            self.register_buffer("reach", torch.tensor(volume**0.5 * (spec.knots - 1) / 2))
+        sizes = (types - 1 + inputs, spec.width, spec.rounds, types * (types - 1) // 2, spec.knots)
+        self.members = nn.ModuleList(Member(*sizes) for _ in range(spec.members))
 
     def forward(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> Tensor:
         """Mean over members, `[B]` float64; properties `[B, C, P]` in the order of their names."""
@@ -137,7 +144,7 @@ class CellGraph(nn.Module):
             raise UserError(
                 f"The model reads the properties of cells {wanted}, but {given} were given: give exactly those."
             )
-        return describe(states, self.spec.order)
+        return describe(states, self.spec.order, self.spec.knots > 0)
 
     def member_energies(self, graphs: CellGraphs) -> Tensor:
         """Of every state by every member, `[B, K]` float64."""
@@ -145,9 +152,34 @@ class CellGraph(nn.Module):
         return cells.new_zeros(graphs.batch, cells.shape[1]).index_add(0, graphs.state, cells)
 
     def cell_energies(self, graphs: CellGraphs) -> Tensor:
-        """Of every cell by every member, `[N, K]`, in the precision of the weights."""
+        """Of every cell by every member, `[N, K]`, in the precision of the weights; half of a pair's is each cell's."""
         weighted = self.weighted(graphs)
-        return torch.stack([member(weighted) for member in self.members], dim=1)
+        cells = torch.stack([member(weighted) for member in self.members], dim=1)
+        if not self.spec.knots:
+            return cells
+        halves = self.pairs_at_knots(graphs) @ self.pair_energies().flatten(1).T / 2
+        return cells.double() + halves
+
+    def pair_energies(self) -> Tensor:
+        """By member, pair of types and knot, `[K, P, knots]` float64."""
+        return torch.stack([cast(Member, member).pairs for member in self.members]).double()
+
+    @torch.no_grad()
+    def pairs_at_knots(self, graphs: CellGraphs) -> Tensor:
+        """How many pairs every cell has of each kind at each knot, shares of those between knots included,
+        `[N, P · knots]` float64."""
+        assert graphs.distances is not None
+        receiver, sender, apart = graphs.distances
+        at = (apart / (self.reach.double() / (self.spec.knots - 1))).clamp(max=self.spec.knots - 1)
+        knot = at.long().clamp(max=self.spec.knots - 2)
+        low = torch.minimum(graphs.types[receiver], graphs.types[sender]) - 1
+        high = torch.maximum(graphs.types[receiver], graphs.types[sender]) - 1
+        row = low * (self.types - 1) - torch.div(low * (low - 1), 2, rounding_mode="floor") + high - low
+        size = self.types * (self.types - 1) // 2 * self.spec.knots
+        first = receiver * size + row * self.spec.knots + knot
+        counts = torch.zeros(len(graphs.types) * size, dtype=torch.float64, device=apart.device)
+        counts.index_add_(0, first, 1 - (at - knot)).index_add_(0, first + 1, at - knot)
+        return counts.view(len(graphs.types), size)
 
     def inside_range(self, graphs: CellGraphs) -> Tensor:
         """Of every cell, whether all its inputs lie within what the training data had of its type, `[N]` bool."""
@@ -186,6 +218,9 @@ class CellGraph(nn.Module):
         for statistic in (self.edge_mean, self.edge_deviation):
             statistic[-2:] = statistic[-2:].mean()  # radii of both cells of all contacts: the same, but for rounding
         self.surface.copy_(torch.cat([each.surface for each in seen]).mean().clamp(min=1e-3))
+        if self.spec.knots:
+            apart = torch.cat([each.distances.apart for each in seen if each.distances is not None])
+            self.reach.copy_(apart.max() if len(apart) else self.reach)
         for cell_type in range(1, self.types):
             own = inputs[types == cell_type]
             if len(own):

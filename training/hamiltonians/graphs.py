@@ -12,7 +12,7 @@ from torch import Tensor
 
 from neuralcpm_bridge.artifact import CELL_INPUTS
 
-from .moments import Moments, covariances
+from .moments import Moments, covariances, nearest
 from .states import States
 
 ROUND = 1e-3
@@ -21,6 +21,15 @@ ROUND = 1e-3
 EDGE_INPUTS = ("contact", "distance", "alignment", "own radius", "other radius")
 """Of a contact as one of the two cells sees it: its length, how far the middles are apart, how parallel the two cells
 lie, and how far each of them extends along the line between the middles."""
+
+
+class Distances(NamedTuple):
+    """Of all pairs of cells of a state, touching or not (P, each seen from both sides): both cells' numbers, and how
+    far the middles are apart, `[P]`."""
+
+    receiver: Tensor
+    sender: Tensor
+    apart: Tensor
 
 
 class CellGraphs(NamedTuple):
@@ -41,19 +50,21 @@ class CellGraphs(NamedTuple):
     sender: Tensor
     contacts: Tensor
     """`[E, 5]`."""
+    distances: Distances | None
+    """Of all pairs, where they were asked for."""
 
     @property
     def surface(self) -> Tensor:
         return self.inputs[:, CELL_INPUTS.index("surface")]
 
 
-def describe(states: States, order: int) -> CellGraphs:
+def describe(states: States, order: int, with_distances: bool = False) -> CellGraphs:
     """The graphs of states; `order`: of the neighbours that touch."""
-    return states.once(("cell graphs", order), lambda: _describe(states, order))
+    return states.once(("cell graphs", order, with_distances), lambda: _describe(states, order, with_distances))
 
 
 @torch.no_grad()
-def _describe(states: States, order: int) -> CellGraphs:
+def _describe(states: States, order: int, with_distances: bool) -> CellGraphs:
     weight = states.pair_weight(order)
     moments = Moments.of(states)
     volumes = moments.sums[..., 0]
@@ -81,7 +92,22 @@ def _describe(states: States, order: int) -> CellGraphs:
     own = torch.cat([torch.stack(inputs, dim=1), states.properties[state, ids].double()], dim=1)
     way = between_middles(moments, state, ids, receiver, sender)
     contacts = torch.cat([contact[:, None], relations(way, shape, trace, receiver, sender)], dim=1)
-    return CellGraphs(batch, state, ids, states.types[state, ids], own, medium, receiver, sender, contacts)
+    distances = all_distances(moments, state, ids) if with_distances else None
+    return CellGraphs(batch, state, ids, states.types[state, ids], own, medium, receiver, sender, contacts, distances)
+
+
+def all_distances(moments: Moments, state: Tensor, ids: Tensor) -> Distances:
+    """Of all pairs of cells that have sites; `state`, `ids`: of these cells, state by state."""
+    each = torch.bincount(state)
+    partners, cells = each[state], torch.arange(len(ids), device=ids.device)
+    receiver = torch.repeat_interleave(cells, partners)
+    # Numbers 0, 1, … within every cell's partners, counted from the first cell of its state.
+    within = torch.arange(len(receiver), device=ids.device) - (partners.cumsum(0) - partners)[receiver]
+    sender = (each.cumsum(0) - each)[state][receiver] + within
+    others = receiver != sender
+    receiver, sender = receiver[others], sender[others]
+    way = between_middles(moments, state, ids, receiver, sender)
+    return Distances(receiver, sender, way.square().sum(1).sqrt())
 
 
 def touching(states: States, order: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -119,15 +145,9 @@ def between_middles(moments: Moments, state: Tensor, ids: Tensor, start: Tensor,
     sums, sites = moments.sums[state, ids], moments.first[state, ids]
     coordinates = torch.from_numpy(lattice.coordinates()).to(ids.device)[sites]
     n, total = sums[:, :1], sums[:, 1 : 1 + lattice.dimension]
-    # In units of 1 / (n·m), where everything is a whole number: halves of a ring are then halves on every machine.
     unit = n[start] * n[end]
     way = (coordinates[end] - coordinates[start]) * unit + total[end] * n[start] - total[start] * n[end]
-    for axis, (size, wraps) in enumerate(zip(lattice.shape, lattice.periodic, strict=True)):
-        if wraps:
-            ring = size * unit[:, 0]
-            part = way[:, axis]
-            way[:, axis] = part + ring * torch.div(ring - 2 * part, 2 * ring, rounding_mode="floor")
-    return (way.double() / unit) @ torch.from_numpy(lattice.geometry.basis).to(ids.device)
+    return (nearest(way, lattice, unit[:, 0]).double() / unit) @ torch.from_numpy(lattice.geometry.basis).to(ids.device)
 
 
 def relations(way: Tensor, shape: Tensor, trace: Tensor, receiver: Tensor, sender: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar, cast
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from neuralcpm_bridge.artifact import CELL_INPUTS, LatticeEntry, architecture_name
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.lattice import Geometry, geometry_named
+from neuralcpm_bridge.lattice import Geometry, Layout, geometry_named
 from neuralcpm_bridge.state import CellState
 from neuralcpm_bridge.terms import TERMS as DECLARED
 
@@ -127,9 +128,9 @@ class Hamiltonian(nn.Module):
         columns = (values[len(CELL_INPUTS) :].tolist() for values in statistics)
         return dict(zip(self.properties, zip(*columns, strict=True), strict=True))
 
-    def states(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> States:
+    def states(self, ids: Tensor, types: Tensor, properties: Tensor | None = None, layout: Layout = "axes") -> States:
         """ids `[B, *shape]`, types `[B, C]` and properties `[B, C, P]` on this Hamiltonian's lattice."""
-        return States(ids, types, self.lattice.with_shape(ids.shape[1:]), properties)
+        return States(ids, types, replace(self.lattice.with_shape(ids.shape[1:]), layout=layout), properties)
 
     def forward(self, ids: Tensor, types: Tensor, properties: Tensor | None = None) -> Energies:
         """ids `[B, *shape]` int64, types `[B, C]` int64 (−1 = no such cell)."""

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from neuralcpm_bridge.lattice import Lattice
+
 from .states import Side, States
 
 if TYPE_CHECKING:
@@ -91,10 +93,20 @@ def _way(states: States, start: Tensor, end: Tensor) -> Tensor:
     lattice = states.lattice
     coordinates = torch.from_numpy(lattice.coordinates()).to(states.ids.device)
     way = coordinates[end.to(states.ids.device)] - coordinates[start]
+    return nearest(way, lattice, 1)
+
+
+def nearest(way: Tensor, lattice: Lattice, unit: int | Tensor) -> Tensor:
+    """Images of ways `[…, d]` along the geometry's axes, in units of 1 / `unit`, within half a ring (its end included).
+
+    All numbers are whole: halves of a ring are halves on every machine.
+    """
+    periods = torch.from_numpy(lattice.periods).to(way.device)
     for axis, (size, wraps) in enumerate(zip(lattice.shape, lattice.periodic, strict=True)):
         if wraps:
-            part = way[..., axis]
-            way[..., axis] = part - size * (2 * part > size) + size * (2 * part <= -size)
+            ring = size * unit
+            rounds = torch.div(ring - 2 * way[..., axis], 2 * ring, rounding_mode="floor")
+            way = way + (rounds * unit)[..., None] * periods[axis]
     return way
 
 

@@ -62,13 +62,14 @@ def make_preset(
     members: int = 1,
     properties: tuple[str, ...] = (),
     free_targets: bool = False,
+    knots: int = 0,
 ) -> Hamiltonian:
     """A freshly initialised Hamiltonian of a named size; draws from torch's global generator.
 
     Where the paper starts its closures: w_S = 0.25, w_NN = 1, λ = 0.05, J around 2. `order`: of contacts and surfaces;
     `terms`: further analytic terms and what each one measures of the data on the mean, by cell type; `members`: of the
     committee of a cell graph; `properties`: of cells that it reads; `free_targets`: those of
-    constraints are fitted to flips too.
+    constraints are fitted to flips too; `knots`: of a cell graph's energies of pairs by their distance.
     """
     if name not in PRESETS:
         raise UserError(f"There is no preset {name!r}: choose one of {', '.join(PRESETS)}.")
@@ -96,6 +97,11 @@ def make_preset(
             f"A committee of {members} members was asked for, but the preset {name!r} is no cell graph: use one, such "
             "as graph1-closure."
         )
+    if knots and not network_name.startswith("graph"):
+        raise UserError(
+            f"model.knots asks for energies of pairs of cells, but the preset {name!r} is no cell graph, which alone "
+            "has them: use one, such as graph1-closure."
+        )
     if properties and not network_name.startswith("graph"):
         raise UserError(
             f"model.properties asks for {', '.join(properties)}, but the preset {name!r} is no cell graph, which alone "
@@ -105,7 +111,8 @@ def make_preset(
         spec = NETWORKS[network_name]
         if spec.is_graph:
             own_order = order or geometry_named(where.geometry).moore_order
-            spec = spec.model_copy(update={"order": own_order, "members": members, "properties": properties})
+            sizes = {"order": own_order, "members": members, "knots": knots, "properties": properties}
+            spec = spec.model_copy(update=sizes)
         elif padding is not None:
             spec = spec.model_copy(update={"padding": padding})
         network = build_network(spec, len(types), ids, where, target_volume or TARGET_VOLUME[family])

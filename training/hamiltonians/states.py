@@ -83,9 +83,14 @@ class States:
         return torch.bincount(numbered, minlength=batch * cells).view(batch, cells)
 
     def pairs(self, field: Tensor, order: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Both ends of every unordered pair of neighbours of `field[B, *shape]`, one entry per direction."""
+        """Both ends of every unordered pair of neighbours of `field[B, *shape]`, direction by direction."""
         for offset in self.lattice.geometry.half_offsets(order).tolist():
-            yield _ends(field, offset, self.lattice.periodic)
+            if self.lattice.layout == "axes":
+                yield _ends(field, offset, self.lattice.periodic)
+                continue
+            for ends in self.lattice.windows(offset):
+                here, there = ((slice(None), *window) for window in ends)
+                yield field[here], field[there]
 
     def around(self, sites: Tensor, order: int) -> Tensor:
         """Ids of the neighbours of `sites[B, n]`, `[B, n, neighbours]`; −1 where there is none."""

@@ -26,8 +26,12 @@ def reproduce(name: str, setting: Setting) -> dict[str, Any]:
         raise UserError(f"There is no experiment {name!r}: choose one of {', '.join(EXPERIMENTS)}.")
     if setting.lattice != "square" and EXPERIMENTS[name] not in ("cellsort", "elongation", "samplers"):
         raise UserError(
-            f"The experiment {name} trains a network of convolutions, which exists on square lattices only: leave the "
-            "lattice out, or choose cellsort-a, cellsort-b, samplers or elongation."
+            f"The experiment {name} exists on square lattices only: leave the lattice out, or choose cellsort-a, "
+            "cellsort-b, samplers or elongation."
+        )
+    if setting.scale == "fit" and EXPERIMENTS[name] in ("cellsort", "samplers"):
+        raise UserError(
+            f"The experiment {name} recovers known energies and has no closure to fit: choose the scale small or paper."
         )
     run: Callable[[str, Setting], dict[str, Any]] = import_module(f".{EXPERIMENTS[name]}", __package__).run
     return run(name, setting)

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from neuralcpm_bridge.metrics import axial_variances, mean_of
+from neuralcpm_bridge.metrics.tissue import cluster_counts
 from neuralcpm_bridge.snapshots import Snapshots
 
 from ..datasets import RECIPES
-from .closure import Plan, measured, picture, sample_both, train_both
+from .closure import ByFit, Plan, carry_out, measured, picture
 from .setting import Setting
 
-PLANS = {
+PLANS: dict[str, Plan | ByFit] = {
     # One layer on blocks of 8 × 8 sites sees 72 sites, nearly the tissue; two on 3 × 3 would see 51.
     "small": Plan(
         "local8s8-closure",
@@ -40,6 +41,7 @@ PLANS = {
         sample_trades=6,
         symmetries=True,
     ),
+    "fit": ByFit(minutes=45, replicates=128),
     "paper": Plan(
         "bipolar-closure",
         temperature=2.0,
@@ -52,9 +54,16 @@ PLANS = {
         symmetries=True,
     ),
 }
-SAMPLES = {"small": 192, "paper": 1000}
+SAMPLES = {"small": 192, "fit": 320, "paper": 1000}
 # Half the cells find their places in half the time, and cost half as much.
-DATA = {"small": replace(RECIPES["bipolar"], side=96, cells=20, radius=25.0), "paper": RECIPES["bipolar"]}
+DATA = {
+    "small": replace(RECIPES["bipolar"], side=96, cells=20, radius=25.0),
+    "fit": RECIPES["bipolar"],
+    "paper": RECIPES["bipolar"],
+}
+
+POLAR = 2
+"""The type that gathers at both ends."""
 
 PAPER = {
     "cell sorting": {"axial_rmse": 147.2},
@@ -77,13 +86,15 @@ def run(name: str, setting: Setting) -> dict[str, Any]:
     began = time.perf_counter()
     plan = PLANS[setting.scale]
     data = setting.data(DATA[setting.scale], SAMPLES[setting.scale])
-    models = train_both(plan, data, setting)
-    drawn = sample_both(models, plan, data, setting)
+    models, drawn, found = carry_out(plan, data, setting)
     results = measured(drawn, data)
-    for part, states in drawn.items():
-        results[part]["axial_rmse_error"] = axial_error(states, data, setting.seed)
+    for part, states in {**drawn, "data": data}.items():
+        results[part]["two_clusters"] = float(np.mean([cluster_counts(state)[POLAR] == 2 for state in states]))
+        if part != "data":
+            results[part]["axial_rmse_error"] = axial_error(states, data, setting.seed)
     network = models.closure.network
     results |= {
+        **found,
         "paper": PAPER,
         "receptive_field": network.spec.receptive_field if network is not None else None,
         "seed": setting.seed,

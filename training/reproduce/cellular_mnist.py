@@ -7,10 +7,10 @@ from typing import Any
 
 from ..classifier import classifier_score, train_classifier
 from ..datasets import RECIPES
-from .closure import Plan, measured, picture, sample_both, train_both
+from .closure import ByFit, Plan, carry_out, measured, picture
 from .setting import Setting
 
-PLANS = {
+PLANS: dict[str, Plan | ByFit] = {
     # Which cell lies on a stroke is found by trades, in training and in sampling alike: copies alone take far longer
     # than this scale has.
     "small": Plan(
@@ -34,9 +34,10 @@ PLANS = {
         mcs=60,
         sample_trades=8,
     ),
+    "fit": ByFit(minutes=45, replicates=500),
     "paper": Plan("mnist-closure", steps=10_000, pool=16, batch=16, refresh=1, replicates=1000, mcs=400),
 }
-SAMPLES = {"small": 640, "paper": 1280}
+SAMPLES = {"small": 640, "fit": 640, "paper": 1280}
 
 PAPER = {
     "cell sorting": {"p_volume": 1.00, "p_unfragmented": 1.00, "classifier_score": 2.47},
@@ -51,14 +52,14 @@ def run(name: str, setting: Setting) -> dict[str, Any]:
     data = setting.data(RECIPES[name], SAMPLES[setting.scale])
     setting.tell("classifier: training")
     trained = train_classifier(data, seed=setting.seed)
-    models = train_both(plan, data, setting)
-    drawn = sample_both(models, plan, data, setting)
+    models, drawn, found = carry_out(plan, data, setting)
     results = measured(drawn, data)
     for part, states in {**drawn, "data": data}.items():
         score = classifier_score(trained.classifier, states, seed=setting.seed)
         results[part] |= {"classifier_score": score.score, "classifier_score_95": [score.low, score.high]}
     network = models.closure.network
     results |= {
+        **found,
         "paper": PAPER,
         "classifier_accuracy": trained.accuracy,
         "receptive_field": network.spec.receptive_field if network is not None else None,

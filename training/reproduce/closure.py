@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.metrics import summary
-from neuralcpm_bridge.sampling import sample_from_mixed
+from neuralcpm_bridge.sampling import GROWTH_MCS, sample_from_mixed
 from neuralcpm_bridge.snapshots import Snapshots
 
 from ..config import Config, make_config
+from ..fit import Wanted, fit
+from ..fit.fitting import Narrator
 from ..hamiltonians import Hamiltonian
 from ..samplers import model_of
 from ..trainer import Trainer
@@ -119,12 +123,48 @@ class Plan:
         )
 
 
+@dataclass(frozen=True)
+class ByFit:
+    """`neuralcpm fit`'s own choices, in so many minutes; fresh samples of both its models by copies alone, as old as
+    those that it judges by."""
+
+    minutes: float
+    replicates: int
+
+
 class Trained(NamedTuple):
     """Both models, and what training the closure cost: processor seconds of all its threads."""
 
     closure: Hamiltonian
     baseline: Hamiltonian
     processor_seconds: float
+
+
+class Outcome(NamedTuple):
+    """Both models and samples of each, by name; `found`: what a fit says of itself."""
+
+    models: Trained
+    drawn: dict[str, Snapshots]
+    found: dict[str, Any]
+
+
+def carry_out(plan: Plan | ByFit, data: Snapshots, setting: Setting) -> Outcome:
+    """Train both models and sample them from mixed starts."""
+    if isinstance(plan, Plan):
+        models = train_both(plan, data, setting)
+        return Outcome(models, sample_both(models, plan, data, setting), {})
+    began = time.process_time()
+    with TemporaryDirectory() as temporary:
+        folder = setting.run_folder("fit") or Path(temporary)
+        wanted = Wanted(plan.minutes, seed=setting.seed, threads=setting.threads)
+        fitted = fit(data, folder, wanted, Narrator(setting.tell, setting.progress))
+    models = Trained(fitted.closure, fitted.baseline, time.process_time() - began)
+    steps = int(fitted.found["sample_mcs"]) - GROWTH_MCS
+    kept = ("verdict", "adds", "rounds", "distances", "sample_mcs", "settled", "steps", "events", "seconds")
+    as_fitted = Plan(replicates=plan.replicates, mcs=steps)
+    return Outcome(
+        models, sample_both(models, as_fitted, data, setting), {"fit": {key: fitted.found[key] for key in kept}}
+    )
 
 
 def train_both(plan: Plan, data: Snapshots, setting: Setting) -> Trained:
@@ -166,7 +206,12 @@ def picture(drawn: dict[str, Snapshots], data: Snapshots, setting: Setting, titl
     """Four states each of data, closure and baseline, where a folder is given and Pillow is installed."""
     if setting.folder is None:
         return
-    draw_curves(setting.run_folder("closure"), ["gap"], "learning.png", title=f"{title}: energy gap")
+    draw_curves(
+        setting.run_folder("fit/closure" if setting.scale == "fit" else "closure"),
+        ["gap"],
+        "learning.png",
+        title=f"{title}: energy gap",
+    )
     from neuralcpm_bridge.pictures import contact_sheet
 
     shown = {"data": data, **drawn}

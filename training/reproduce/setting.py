@@ -21,9 +21,10 @@ def silent(message: str) -> None:
 
 @dataclass(frozen=True)
 class Setting:
-    """`small` finishes on two cores; `paper` is the full setting, for a GPU machine."""
+    """`small` finishes on two cores; `fit` is `neuralcpm fit` on data of the paper's size, by copies alone; `paper` is
+    the full setting, for a GPU machine."""
 
-    scale: Literal["small", "paper"] = "small"
+    scale: Literal["small", "fit", "paper"] = "small"
     seed: int = 0
     threads: int = 2
     folder: Path | None = None
@@ -50,6 +51,10 @@ class Setting:
         if path is not None:
             snapshots.save(path)
         return snapshots
+
+    def progress(self, what: str, done: float, total: float) -> None:
+        """A line about something that goes on."""
+        self.tell(f"{what}: {done:g} of {total:g}")
 
     def show(self, what: str) -> Callable[[Report], None]:
         """A progress line per report of a trainer."""

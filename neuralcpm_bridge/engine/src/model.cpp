@@ -35,6 +35,8 @@ NeuralSpec graph_spec(const json::Value& neural, NeuralSpec spec) {
   spec.width = size(entry(neural, "width"), "neural.width");
   spec.members = size(entry(neural, "members"), "neural.members");
   spec.order = size(entry(neural, "order"), "neural.order");
+  if (const json::Value& knots = entry(neural, "knots"); !knots.is_null() && knots.as_integer("neural.knots") != 0)
+    spec.knots = size(knots, "neural.knots");
   if (const json::Value& names = entry(neural, "properties"); !names.is_null())
     for (const json::Value& name : names.as_array("neural.properties"))
       spec.properties.push_back(name.as_string("neural.properties"));

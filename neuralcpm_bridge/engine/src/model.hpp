@@ -38,9 +38,9 @@ struct NeuralSpec {
   int project = 0;          // P: channels of `project` (nh), hidden units of the heads (local_nh)
   std::vector<int> mlp;     // sizes of the dense head's entries (nh)
 
-  // Of a cell graph: rounds of messages, features per cell, members of the committee, neighbour order of contacts, and
-  // the named properties of cells that it reads.
-  int rounds = 0, width = 0, members = 1, order = 0;
+  // Of a cell graph: rounds of messages, features per cell, members of the committee, neighbour order of contacts,
+  // knots of the energies of pairs by their distance (0: none), and the named properties of cells that it reads.
+  int rounds = 0, width = 0, members = 1, order = 0, knots = 0;
   std::vector<std::string> properties;
 
   bool is_graph() const { return kind == "cell_graph"; }

@@ -1,6 +1,6 @@
 #include "graph/contacts.hpp"
 
-#include <cmath>
+#include "graph/way.hpp"
 
 namespace ncpm::graph {
 
@@ -11,44 +11,14 @@ Relations::Relations(const Lattice& lattice, const Standard& standard, float pai
   columns_.inverse = standard.inverse.data();
 }
 
-// The way between the middles is exact, in units of 1 / (n_here · n_there): the same wherever sums are counted from.
 void Relations::add(Contact& contact, const Shape& here, const Shape& there) {
   if (columns_.count == kColumnRoom) compute();
-  const std::int64_t n = here.sites, m = there.sites, unit = n * m;
-  bool tied = false;
-  const auto nearest = [&](std::int64_t way, std::int64_t ring) {
-    while (2 * way > ring) way -= ring;
-    while (2 * way <= -ring) way += ring;
-    tied |= 2 * way == ring;
-    return way;
-  };
-  const auto between = [&](int axis) { return there.sums[axis] * n - here.sums[axis] * m; };
-  const double share = 1.0 / double(unit);
   const int at = columns_.count++;
   const bool solid = columns_.dimension == 3;
-
-  std::int64_t col = between(2), row = between(1);
-  if (lattice_.periodic[1]) {
-    const std::int64_t ahead = row;
-    row = nearest(row, lattice_.height * unit);
-    // Once round the rows of an even number is half as many columns on skewed axes; those may be several rings.
-    if (lattice_.layout == Layout::Rows) col -= (row - ahead) / 2;
-  }
-  if (lattice_.periodic[2]) {
-    const std::int64_t ring = lattice_.width * unit;
-    col = nearest(lattice_.layout == Layout::Rows ? col % ring : col, ring);
-  }
-  double y = double(row) * share, x = double(col) * share;
-  if (lattice_.geometry == Geometry::Hexagonal) {
-    x += 0.5 * y;
-    y *= 0.5 * std::sqrt(3.0);
-  }
-  columns_.way[1][at] = float(y);
-  columns_.way[2][at] = float(x);
-  if (solid) {
-    const std::int64_t plane = lattice_.periodic[0] ? nearest(between(0), lattice_.depth * unit) : between(0);
-    columns_.way[0][at] = float(double(plane) * share);
-  }
+  const Way way = way_between(lattice_, here, there);
+  columns_.way[1][at] = float(way.y);
+  columns_.way[2][at] = float(way.x);
+  if (solid) columns_.way[0][at] = float(way.z);
   const auto copy = [&](int k) {
     columns_.here[k][at] = here.form[k];
     columns_.there[k][at] = there.form[k];
@@ -57,7 +27,7 @@ void Relations::add(Contact& contact, const Shape& here, const Shape& there) {
   if (solid)
     for (const int k : {0, 3, 4}) copy(k);
   columns_.inputs[0][at] = float(contact.pairs) * pair_weight_;
-  contact.tied = tied;
+  contact.tied = way.tied;
   contacts_[at] = &contact;
 }
 

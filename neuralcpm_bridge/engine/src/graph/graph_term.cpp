@@ -13,6 +13,11 @@ double mean(const std::vector<std::int64_t>& of_members) {
   return sum / double(of_members.size());
 }
 
+// An undefined total stays so until the next rebuild.
+std::int64_t sum_of(std::int64_t total, std::int64_t change) {
+  return total == kUndefined || change == kUndefined ? kUndefined : total + change;
+}
+
 void all(const std::vector<std::int64_t>& of_members, std::vector<double>& out) {
   out.clear();
   for (const std::int64_t value : of_members) out.push_back(from_fixed(value));
@@ -24,9 +29,11 @@ GraphTerm::GraphTerm(const Model& model, const Tissue& tissue)
     : network_(model),
       inputs_(network_.weights, tissue, model.neural->order),
       relations_(tissue.lattice, network_.weights.edge, inputs_.pair_weight, network_.kernels),
+      distances_(tissue.lattice, network_.weights),
       cells_(network_.weights),
       totals_(network_.weights.members, 0),
-      proposal_(inputs_, network_, relations_, cells_, totals_) {}
+      pairs_(network_.weights.members, 0),
+      proposal_(inputs_, network_, relations_, distances_, cells_, totals_) {}
 
 // -- energies ---------------------------------------------------------------------------------------------
 
@@ -54,8 +61,8 @@ bool GraphTerm::inside_range(const Tissue& tissue, std::int32_t id) const {
 void GraphTerm::commit(const Tissue& before, int site, std::int32_t new_id) {
   if (!proposal_.is(before, site, new_id)) proposal_.make(before, site, new_id);
   for (std::size_t member = 0; member < totals_.size(); ++member) {
-    const std::int64_t change = proposal_.deltas()[member];
-    totals_[member] = change == kUndefined ? kUndefined : totals_[member] + change;
+    totals_[member] = sum_of(totals_[member], proposal_.deltas()[member]);
+    pairs_[member] = sum_of(pairs_[member], proposal_.pair_deltas()[member]);
   }
   proposal_.accept();
 }
@@ -64,6 +71,7 @@ void GraphTerm::rebuild(const Tissue& tissue) {
   proposal_.forget();
   cells_.clear(tissue.cells());
   std::fill(totals_.begin(), totals_.end(), 0);
+  std::fill(pairs_.begin(), pairs_.end(), 0);
   touched_.clear();
   std::int32_t ids[kMostNeighbours];
   const Neighbourhood& neighbours = tissue.neighbourhoods[inputs_.neighbourhood];
@@ -151,6 +159,13 @@ void GraphTerm::recompute(const Tissue& tissue, const std::vector<std::int32_t>&
   std::vector<std::int64_t> energies(reached.size() * members);
   network_.energies(int(reached.size()), row.data(), energies.data());
   for (std::size_t i = 0; i < reached.size(); ++i) set_energies(cells_[reached[i]], &energies[i * members]);
+  std::vector<std::int64_t> pairs(members, 0);
+  distances_.add_all(tissue, cells_, pairs);
+  for (int member = 0; member < members; ++member) {
+    const bool known = pairs[member] != kUndefined && pairs_[member] != kUndefined;
+    totals_[member] = sum_of(totals_[member], known ? pairs[member] - pairs_[member] : kUndefined);
+  }
+  pairs_ = pairs;
 }
 
 // Shapes, and the end of cells that have none.
@@ -211,13 +226,12 @@ void GraphTerm::sum_messages(int round, Cell& cell) {
   network_.send(round, messages_.data(), messages_.size());
 }
 
-// An undefined total stays so until the next rebuild.
 void GraphTerm::set_energies(Cell& cell, const std::int64_t* energies) {
   for (int member = 0; member < network_.weights.members; ++member) {
     std::int64_t& kept = cells_.energies(cell)[member];
-    std::int64_t& total = totals_[member];
-    if (total != kUndefined) total = energies[member] == kUndefined ? kUndefined : total + energies[member] - kept;
-    kept = energies[member] == kUndefined ? 0 : energies[member];
+    const bool known = energies[member] != kUndefined;
+    totals_[member] = sum_of(totals_[member], known ? energies[member] - kept : kUndefined);
+    kept = known ? energies[member] : 0;
   }
 }
 

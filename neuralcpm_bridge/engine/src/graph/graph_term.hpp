@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "graph/distances.hpp"
 #include "graph/proposal.hpp"
 #include "neural_term.hpp"
 
@@ -39,8 +40,10 @@ class GraphTerm final : public NeuralTerm {
   Network network_;
   const CellInputs inputs_;
   Relations relations_;
+  const Distances distances_;
   Cells cells_;
   std::vector<std::int64_t> totals_;  // [member]
+  std::vector<std::int64_t> pairs_;   // [member]: what of it is about distances
   Proposal proposal_;
   std::vector<std::int32_t> touched_;  // cells whose contacts were followed but not yet computed
   std::vector<Message> messages_;

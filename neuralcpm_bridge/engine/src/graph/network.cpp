@@ -8,11 +8,11 @@ namespace {
 
 constexpr double kEnergyUnit = 1.0 / 4294967296.0;
 
-std::int64_t to_fixed(double value) {
-  return std::abs(value) < 524288.0 ? std::llrint(value / kEnergyUnit) : kUndefined;
-}
-
 }  // namespace
+
+std::int64_t to_fixed(double energy) {
+  return std::abs(energy) < 524288.0 ? std::llrint(energy / kEnergyUnit) : kUndefined;
+}
 
 double from_fixed(std::int64_t energy) {
   return energy == kUndefined ? std::numeric_limits<double>::quiet_NaN() : double(energy) * kEnergyUnit;

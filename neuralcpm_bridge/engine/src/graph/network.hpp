@@ -11,6 +11,7 @@ namespace ncpm::graph {
 // Energies are integers as well, multiples of 2^-32: totals do not depend on the order of cells. Beyond 2^19 they are
 // undefined.
 inline constexpr std::int64_t kUndefined = INT64_MIN;
+std::int64_t to_fixed(double energy);
 double from_fixed(std::int64_t energy);  // not a number, if it is undefined
 
 class Network {

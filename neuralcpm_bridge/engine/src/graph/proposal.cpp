@@ -4,10 +4,11 @@
 
 namespace ncpm::graph {
 
-Proposal::Proposal(const CellInputs& inputs, Network& network, Relations& relations, Cells& cells,
-                   const std::vector<std::int64_t>& totals)
+Proposal::Proposal(const CellInputs& inputs, Network& network, Relations& relations, const Distances& distances,
+                   Cells& cells, const std::vector<std::int64_t>& totals)
     : cell_inputs_(inputs),
       network_(network),
+      distances_(distances),
       cells_(cells),
       totals_(totals),
       changes_(inputs, relations),
@@ -25,7 +26,7 @@ void Proposal::make(const Tissue& tissue, int site, std::int32_t new_id) {
   changes_.relate(cells_);
   embed(tissue);
   for (int round = 0; round < network_.weights.rounds; ++round) run(round);
-  sum_up();
+  sum_up(tissue);
 }
 
 // Features of the two cells.
@@ -207,7 +208,7 @@ void Proposal::read_ahead(int round, int first, int last) {
   }
 }
 
-void Proposal::sum_up() {
+void Proposal::sum_up(const Tissue& tissue) {
   const int count = changed_.back(), members = network_.weights.members;
   at_least(energies_, std::size_t(count) * members);
   network_.energies(count, features_.data(), energies_.data());
@@ -229,6 +230,9 @@ void Proposal::sum_up() {
   for (int i = 0; i < changes_.count(); ++i)
     if (!changes_[i].alive())
       for (int member = 0; member < members; ++member) add(member, -cells_.energies(cells_[changes_[i].id])[member]);
+  pair_deltas_.assign(members, 0);
+  distances_.add_changes(tissue, cells_, changes_, pair_deltas_);
+  for (int member = 0; member < members; ++member) add(member, pair_deltas_[member]);
 }
 
 // Keeps what earlier rounds have put into theirs.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/changes.hpp"
+#include "graph/distances.hpp"
 #include "graph/network.hpp"
 
 namespace ncpm::graph {
@@ -16,7 +17,7 @@ namespace ncpm::graph {
 class Proposal {
  public:
   // `totals`: every member's energy of all cells.
-  Proposal(const CellInputs& inputs, Network& network, Relations& relations, Cells& cells,
+  Proposal(const CellInputs& inputs, Network& network, Relations& relations, const Distances& distances, Cells& cells,
            const std::vector<std::int64_t>& totals);
 
   void make(const Tissue& tissue, int site, std::int32_t new_id);
@@ -28,6 +29,7 @@ class Proposal {
 
   // What it does to the total of every member; kUndefined if the total is, or an energy in it would be.
   const std::vector<std::int64_t>& deltas() const { return deltas_; }
+  const std::vector<std::int64_t>& pair_deltas() const { return pair_deltas_; }  // what of it is about distances
 
  private:
   // A contact's inputs for one of its cells.
@@ -70,7 +72,7 @@ class Proposal {
   void say(int round, int to, const float* sender, const float* before, std::int32_t pairs, View view);
   void say_medium(int round, int to, std::int32_t pairs);
   void read_ahead(int round, int first, int last);
-  void sum_up();
+  void sum_up(const Tissue& tissue);
 
   float* own_row(int round, int slot) {
     return own_rows_.data() + (std::size_t(round) * capacity_ + slot) * network_.weights.projected();
@@ -82,6 +84,7 @@ class Proposal {
 
   const CellInputs& cell_inputs_;
   Network& network_;
+  const Distances& distances_;
   Cells& cells_;
   const std::vector<std::int64_t>& totals_;
 
@@ -94,14 +97,14 @@ class Proposal {
 
   template <class T>
   using Lines = std::vector<T, neural::Aligned<T>>;
-  int capacity_ = 0;                             // slots
-  Lines<float> own_rows_;                        // [round][slot][projected]
-  Lines<std::int32_t> own_sums_;                 // [round][slot][features]
-  Lines<float> features_;                        // [slot][features]
-  std::vector<float> inputs_;                    // of the two cells
-  std::vector<const float*> row_;                // by slot, in the current round
-  std::vector<Message> messages_;                // in the current round
-  std::vector<std::int64_t> energies_, deltas_;  // [slot][member], [member]
+  int capacity_ = 0;                                           // slots
+  Lines<float> own_rows_;                                      // [round][slot][projected]
+  Lines<std::int32_t> own_sums_;                               // [round][slot][features]
+  Lines<float> features_;                                      // [slot][features]
+  std::vector<float> inputs_;                                  // of the two cells
+  std::vector<const float*> row_;                              // by slot, in the current round
+  std::vector<Message> messages_;                              // in the current round
+  std::vector<std::int64_t> energies_, deltas_, pair_deltas_;  // [slot][member], [member], [member]
 };
 
 }  // namespace ncpm::graph

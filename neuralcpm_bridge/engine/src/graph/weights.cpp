@@ -126,6 +126,13 @@ void check_weights(const Model& model, Checklist& list) {
       throw Error(std::string("The weight '") + name +
                   "' differs for the two cells of a contact, which are cells alike: export the model again.");
   }
+  if (spec.knots == 1)
+    throw Error("Energies of pairs of cells have 1 knot, but at least 2 are needed: export the model again.");
+  if (spec.knots) {
+    list.need("neural.reach", {});
+    if (!(model.weight("neural.reach").floats[0] > 0.0f))
+      throw Error("The weight 'neural.reach' is not positive: export the model again.");
+  }
   for (int member = 0; member < spec.members; ++member) {
     const std::string name = member_name(member);
     list.affine(name + ".embed", {width, types - 1 + inputs});
@@ -141,6 +148,7 @@ void check_weights(const Model& model, Checklist& list) {
     }
     list.affine(name + ".hidden", {width, width});
     list.affine(name + ".out", {1, width});
+    if (spec.knots) list.need(name + ".pairs", {types * (types - 1) / 2, spec.knots});
   }
 }
 
@@ -161,6 +169,7 @@ Weights::Weights(const Model& model)
       width(model.neural->width),
       members(model.neural->members),
       properties(int(model.neural->properties.size())),
+      knots(model.neural->knots),
       cell(model.weight("neural.cell_mean"), model.weight("neural.cell_deviation")),
       edge(model.weight("neural.edge_mean"), model.weight("neural.edge_deviation")),
       surface(model.weight("neural.surface").floats[0]),
@@ -173,7 +182,11 @@ Weights::Weights(const Model& model)
     const std::vector<float>& weight = model.weight(member_name(member) + ".out.weight").floats;
     out.insert(out.end(), weight.begin(), weight.end());
     constant.push_back(model.weight(member_name(member) + ".out.bias").floats[0]);
+    if (knots == 0) continue;
+    const std::vector<float>& pairs = model.weight(member_name(member) + ".pairs").floats;
+    pair_energies.insert(pair_energies.end(), pairs.begin(), pairs.end());
   }
+  if (knots) knot_distance = double(model.weight("neural.reach").floats[0]) / (knots - 1);
   // Only now: the vectors have found their places.
   for (Layer* layer : {&embed, &embed_more}) layer->dense.weight = layer->weight.data();
   for (Round& one : round)

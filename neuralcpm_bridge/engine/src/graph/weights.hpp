@@ -38,19 +38,22 @@ struct Round {
 struct Weights {
   explicit Weights(const Model& model);
 
-  int types, rounds, width, members, properties;
+  int types, rounds, width, members, properties, knots;
   Standard cell, edge;
   float surface;  // a typical one: what contacts are measured in
   Layer embed, embed_more;
   std::vector<Round> round;
-  std::vector<float> out;        // [member][width]
-  std::vector<float> constant;   // [member]
-  std::vector<float> low, high;  // [types][inputs]: what the training data cover
+  std::vector<float> out;            // [member][width]
+  std::vector<float> constant;       // [member]
+  std::vector<float> low, high;      // [types][inputs]: what the training data cover
+  double knot_distance = 0.0;        // from knot to knot of energies of pairs, if there are any
+  std::vector<float> pair_energies;  // [member][pair of types][knot]
 
   int inputs() const { return kCellInputs + properties; }  // of a cell, besides its type
-  int features() const { return members * width; }         // of a row
-  int projected() const { return 4 * features(); }         // of a projected row
-  int share() const { return 4 * width; }                  // of one member in it
+  int type_pairs() const { return types * (types - 1) / 2; }
+  int features() const { return members * width; }  // of a row
+  int projected() const { return 4 * features(); }  // of a projected row
+  int share() const { return 4 * width; }           // of one member in it
 };
 
 }  // namespace ncpm::graph
