@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 import sys
@@ -40,6 +41,8 @@ def main(job_file: str) -> None:
         if ended.code == TERMINATED:
             watching.save()
             sys.stdout.flush()
+            for process in multiprocessing.active_children():  # that the project started: nobody else would end them
+                process.kill()
             os._exit(TERMINATED)  # CC3D's own clean-up would crash in the middle of a step
         raise
     finally:

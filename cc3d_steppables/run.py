@@ -10,10 +10,11 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from neuralcpm_bridge.errors import UserError
@@ -84,8 +85,8 @@ def prepared_copy(
     source = Project.open(project_file)
     copy = source.copied_to(folder)
     source.copy_neighbours(folder)
-    chosen = copy.values() | dict(values or {})
-    _fill(copy, chosen, set(values or {}))
+    check_values(copy, values or {})
+    _fill(copy, copy.values() | dict(values or {}))
     if seed is None and not statistics:
         return copy
     if copy.xml is None:
@@ -101,23 +102,24 @@ def prepared_copy(
     return copy
 
 
-def _fill(copy: Project, values: Mapping[str, str], wanted: set[str]) -> None:
-    """Values in the place of `{{name}}` in the copy's CC3DML and scripts; refused where none has a wanted name."""
-    if not values:
-        return
-    met = set()
-    for path in sorted(copy.file.parent.rglob("*")):
-        if path.suffix not in (".py", ".xml") or not path.is_file():
-            continue
-        text = read_text(path)
-        names = {found.group(1) for found in PLACEHOLDER.finditer(text)} & set(values)
-        if names:
-            met |= names
-            write_text(path, filled(text, values, path))
-    if wanted - met:
-        raise UserError(
-            f"The project has no {{{{{sorted(wanted - met)[0]}}}}} to be given a value: write it where the number is."
-        )
+def check_values(project: Project, values: Iterable[str]) -> None:
+    """Refuse values of names that the project does not have."""
+    unknown = sorted(set(values).difference(*_placeholders(project).values()))
+    if unknown:
+        raise UserError(f"The project has no {{{{{unknown[0]}}}}} to be given a value: write it where the number is.")
+
+
+def _fill(copy: Project, values: Mapping[str, str]) -> None:
+    """Values in the place of `{{name}}` in the copy's CC3DML and scripts."""
+    for path, names in _placeholders(copy).items():
+        if names & values.keys():
+            write_text(path, filled(read_text(path), values, path))
+
+
+def _placeholders(project: Project) -> dict[Path, set[str]]:
+    """Which `{{names}}` every CC3DML file and script of a project has."""
+    files = sorted(path for path in project.file.parent.rglob("*") if path.suffix in (".py", ".xml") and path.is_file())
+    return {path: set(PLACEHOLDER.findall(read_text(path))) for path in files}
 
 
 def run_job(
@@ -175,7 +177,7 @@ def failure(code: int, lines: list[str], python: str, log: Path) -> str:
         if found:
             return f"{found.group(1)} (log: {log})"
         if re.match(r"ModuleNotFoundError: No module named '(cc3d_steppables|neuralcpm_bridge)", line):
-            return f"{python} does not have this package: run neuralcpm cc3d setup --python {python}."
+            return f"{python} does not have this package: run neuralcpm cc3d setup --python {quote(python)}."
     if any(os.strerror(errno.ENOSPC) in line for line in lines):
         return f"CompuCell3D found no space left for its output: free space or choose another place (log: {log})."
     if code == 0 and not any(line.strip() for line in lines):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.callbacks import REFUSED
 from neuralcpm_bridge.hosting.facts import AMPLITUDES
 from neuralcpm_bridge.hosting.mapping import UNMAPPED, map_types, unmapped
-from neuralcpm_bridge.lattice import Lattice, to_skewed
 from neuralcpm_bridge.state import CellState
 
 from .energies import PLUGINS, Energies
@@ -237,21 +236,15 @@ class Replay:
                 volumes[new_id] += 1
         if not pairs:
             return
-        try:
-            energies = self._exact_energies(states, start)
-        except NotOnAxes:
-            self.exact[attempts] = False
-            return
+        energies = self._exact_energies(states, start)
         for attempt, before, after in pairs:
             self.true[attempt] = energies[after] - energies[before]
 
     def _exact_energies(self, states: list[NDArray[np.int32]], start: CellState) -> NDArray[np.float64]:
         """Exact energies of many states with the cells of `start`, `[n, 2]`."""
-        lattice, types, properties = start.lattice, start.types.astype(np.int64), start.property_table()
-        if lattice.layout == "rows":
-            states, lattice = on_axes(states, lattice, self.artifact.metadata.orders.values())
+        types, properties = start.types.astype(np.int64), start.property_table()
         if self._truth is None:
-            self._truth = self._open_truth(self.artifact, replace(start, ids=states[0], lattice=lattice))
+            self._truth = self._open_truth(self.artifact, start)
         ids = np.stack(states).astype(np.int64)
         batch = max(1, BATCH_SITES // (ids[0].size * types.size))
         parts = [
@@ -265,22 +258,6 @@ class Replay:
             name = self.facts.type_names.get(number, f"number {number}")
             raise UserError(unmapped([name], self.artifact.metadata.types))
         return cell_type
-
-
-class NotOnAxes(Exception):
-    """Hexagonal rows that skewed axes cannot hold, where exact energies are computed: the engine alone is compared."""
-
-
-def on_axes(
-    states: list[NDArray[np.int32]], rows: Lattice, orders: Iterable[int]
-) -> tuple[list[NDArray[np.int32]], Lattice]:
-    """States of hexagonal rows on skewed axes, all or none: no term may reach beyond a free side."""
-    reach = max((int(np.abs(rows.geometry.offsets(order)).max()) for order in orders), default=1)
-    try:
-        moved = [to_skewed(ids, rows, 2 * reach) for ids in states]
-    except UserError as error:
-        raise NotOnAxes from error
-    return [ids for ids, _ in moved], moved[0][1]
 
 
 def native_plugins(facts: ProjectFacts, artifact: Artifact, mapped: Mapping[str, str]) -> list[str]:

@@ -77,6 +77,8 @@ def main(model: str, steps: int) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("No model was given: name a model.onnx or pretrained:NAME, and how many steps to make.")
     try:
         main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 200)
     except UserError as error:

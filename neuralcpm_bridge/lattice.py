@@ -367,7 +367,7 @@ def _check_rings(ids: NDArray[np.int32], rows: Lattice, margin: int = 1) -> None
     if rows.periodic[0] and (not rows.periodic[1] or (height // 2) % width):
         raise UserError(
             f"A hexagonal lattice of {height} rows of {width} that is periodic across the rows closes to another ring "
-            "on skewed axes than in CompuCell3D's rows: make that axis free, or run the state where it was made."
+            "on skewed axes than in CompuCell3D's rows: make that axis free, or take twice as many rows as columns."
         )
     if not rows.periodic[1] and (ids[:, :margin].any() or ids[:, -margin:].any()):
         raise UserError(

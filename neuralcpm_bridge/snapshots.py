@@ -175,6 +175,13 @@ def load_state(reference: str, artifact: Artifact | None = None) -> CellState:
     return snapshots[index]
 
 
+def on_boundary_of(reference: str, artifact: Artifact) -> Artifact:
+    """The model on the boundary of a state's data set, where its network sees any; other models keep their own, and
+    states are put on it."""
+    boundary = load_snapshots(state_reference(reference)[0]).boundary
+    return artifact.on(boundary) if len(boundary) == artifact.metadata.geometry.dimension else artifact
+
+
 def state_reference(reference: str) -> tuple[str, int]:
     """File and number of a state that is written `FILE.npz` or `FILE.npz:k`."""
     path, _, index = reference.rpartition(":")

@@ -15,6 +15,14 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
+ALONE = (
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+"""What the browser would otherwise do on its own: the page's requests are all there are."""
 
 
 def find_browser() -> str | None:
@@ -94,7 +102,7 @@ class Page:
 def open_page(browser: str, profile: Path) -> Iterator[Page]:
     commands_read, commands_write = os.pipe()
     answers_read, answers_write = os.pipe()
-    words = [browser, *FLAGS, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
+    words = [browser, *FLAGS, *ALONE, f"--user-data-dir={profile}", "--remote-debugging-pipe", "about:blank"]
 
     def connect() -> None:
         """Chromium reads commands from descriptor 3 and answers on 4; neither may be lost under the other."""

@@ -13,12 +13,16 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 import typer
 
 from neuralcpm_bridge.app.bench import timing
 from neuralcpm_bridge.app.cli import app, run
+from neuralcpm_bridge.conventions import TARGETS
+from neuralcpm_bridge.lattice import GEOMETRIES
 from neuralcpm_bridge.pretrained import resolve_model
+from neuralcpm_bridge.terms import TERMS, ModelTerm
 
 from .cc3d.projects import own_cc3d_project
 from .conftest import REFERENCE
@@ -47,6 +51,7 @@ NOT_RUN = {
     r"^neuralcpm cc3d setup\b": "installs into CompuCell3D's Python; tests/cc3d/test_installations.py runs it",
     r"^neuralcpm (reproduce|demo|fit|refit)\b": "takes minutes; tests/training and tests/test_demo.py run it",
     r"^neuralcpm view\b": "serves until it is interrupted; tests/view runs it",
+    r"\bTITLE": "goes on from what a model of the reader's saves; tests/hosts/test_morpheus_restart.py runs it",
 }
 HOSTS = {
     r"^neuralcpm cc3d (run|verify)\b": "NEURALCPM_CC3D_PYTHON",
@@ -137,6 +142,27 @@ def test_python_blocks_run(document: Path, scratch: Path) -> None:
         code = compile(block, document.name, "exec")
         if not re.search(HOST_IMPORT, block):
             exec(code, {"__name__": "__main__"})
+
+
+def carried(term: str, host: str) -> set[bool]:
+    """On which of all lattices and boundaries a host's own elements carry a term: on some, on others not."""
+    found = set()
+    for geometry in GEOMETRIES.values():
+        for boundary in ("periodic", "free"):
+            orders = {"contact": 2, "surface": 2}
+            values = dict.fromkeys(("target", "minor_target", "strength"), np.ones(2))
+            written = ModelTerm(term, values, geometry, (boundary,) * geometry.dimension, orders)
+            found.add(not isinstance(TERMS[term].in_host(TARGETS[host], written), str))
+    return found
+
+
+@pytest.mark.parametrize("term", TERMS)
+def test_the_table_of_what_works_is_that_of_the_declarations(term: str) -> None:
+    title = {"external": "external potential"}.get(term, term.replace("_", " "))
+    rows = [line.split("|") for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines()]
+    (row,) = (row for row in rows if len(row) > 5 and row[1].strip() == title)
+    for host, said in (("cc3d", row[3]), ("morpheus", row[4])):
+        assert {"own" in said, "learned term" not in said} == carried(term, host), (host, said)
 
 
 def test_blocks_and_commands_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

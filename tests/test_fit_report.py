@@ -11,7 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
+from neuralcpm_bridge.app.cli import app
+from neuralcpm_bridge.app.cli.fit import next_commands
 from neuralcpm_bridge.app.fitted import CHAPTERS, write_fit_report
 from neuralcpm_bridge.app.report import html, trust
 from neuralcpm_bridge.app.report.fit_folder import read_fit
@@ -149,8 +152,24 @@ def test_other_lattices(geometry: str, tmp_path: Path) -> None:
     assert "cells 2 times as wide" in text
 
 
+def measures_of_baseline(volume: float) -> dict[str, dict[str, list[float]]]:
+    baseline = {"closure": [volume, 1.0], "baseline": [volume, 1.0]}
+    return {"mean volume": {"data": [30.0, 1.0], **baseline}, "clusters of A": {"data": [2.0, 0.5], **baseline}}
+
+
+def test_where_contact_and_volume_do_not_suffice(tmp_path: Path) -> None:
+    fit_folder(tmp_path, adds=False, states=3, mcs=10, measures=measures_of_baseline(30.0), misfit={"baseline": 190.4})
+    told = words(write_fit_report(tmp_path).read_text(encoding="utf-8"))
+    assert "with them 1 of 2 measures come out as in the data" in told
+    assert "suffice" not in told
+    assert "190 mean square distance" in told
+    assert "came trained" not in told
+
+
 def test_where_nothing_was_added(tmp_path: Path) -> None:
-    fit_folder(tmp_path, adds=False, states=3, mcs=10, more_snapshots=None, rounds=None, settled=False)
+    as_it_is = {"mean volume": measures_of_baseline(30.0)["mean volume"]}
+    missing = {"more_snapshots": None, "rounds": None}
+    fit_folder(tmp_path, adds=False, states=3, mcs=10, measures=as_it_is, settled=False, **missing)
     text = write_fit_report(tmp_path).read_text(encoding="utf-8")
     told = words(text)
     assert "Contact and volume energies suffice" in told
@@ -209,7 +228,7 @@ def test_dots_stand_where_the_numbers_are() -> None:
     assert names == ["a", "p_volume", "b"]  # the farthest first; what somebody lacks is left out
     first = text[text.index(">a<") : text.index(">p_volume<")]
     assert re.findall(r'class="dot" style="left:([\d.]+)%', first) == ["50.0", "63.9"]
-    assert "‹ 11" in first
+    assert "‹ 14" in first  # every model in standard errors of its own difference
     assert first.count("var(--paper)") == 0  # 3 is within two of hypot(1, 1.5)
     assert text.count("var(--paper)") == 1  # the share that is off by a tenth
     assert "far &lt;" in text
@@ -263,3 +282,16 @@ def test_in_a_real_browser(fitted: Path, tmp_path: Path) -> None:
             assert shlex.split(told)[0] == "cd"
         assert [url for url in page.requests if not url.startswith(("file:", "data:"))] == []
         assert page.complaints == []
+
+
+@pytest.mark.parametrize("adds", [True, False])
+@pytest.mark.parametrize("like", [None, Path("my model.xml")])
+def test_what_comes_next_can_be_run_as_it_is_printed(adds: bool, like: Path | None) -> None:
+    commands = next_commands(Path("my run"), adds, like)
+    assert any(command.startswith("neuralcpm explain") for command in commands) == adds
+    assert any("inject" in command for command in commands) == (adds and like is not None)
+    for command in commands:
+        words, verb = shlex.split(command)[1:], typer.main.get_command(app)
+        while words[0] in getattr(verb, "commands", {}):
+            verb = verb.commands[words.pop(0)]  # type: ignore[attr-defined]
+        verb.make_context(command, words)

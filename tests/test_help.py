@@ -65,3 +65,23 @@ def test_a_group_alone_shows_its_verbs(path: tuple[str, ...], cli) -> None:
 
 def test_a_slip_of_the_pen(refused) -> None:
     assert "Did you mean" in refused("simlate")
+
+
+SAID_OTHERWISE = {"simulate": {"mcs", "temperature", "replicates", "snapshots", "frames", "cells"}}
+SAID_OTHERWISE |= {"view": {"temperature", "cells"}}
+"""Numbers whose bounds depend on others (tests/test_simulate.py, tests/view)."""
+
+
+@pytest.mark.parametrize("path", VERBS, ids=name_of)
+def test_numbers_that_nobody_can_mean_are_refused(path: tuple[str, ...]) -> None:
+    for parameter in EVERYTHING[path].params:
+        if parameter.min is not None and parameter.name not in SAID_OTHERWISE.get(name_of(path), ()):
+            assert parameter.max is not None, parameter.name
+
+
+def test_a_fit_without_end(refused) -> None:
+    assert "10080" in refused("fit", "data.npz", "-o", "run", "--minutes", "inf")
+
+
+def test_the_root_folder_is_no_fit(refused) -> None:
+    assert "fit" in refused("refit", "/", "--with", "uncertain.npz")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from neuralcpm_bridge import load_artifact
+from neuralcpm_bridge.lattice import boundaries
 from neuralcpm_bridge.pretrained import pretrained_models, resolve_model
-from neuralcpm_bridge.snapshots import load_snapshots
+from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 
 NAMES = [entry.name for entry in pretrained_models()]
 
@@ -38,6 +40,7 @@ def test_the_list(cli) -> None:
     assert code == 0, err
     rows = json.loads(out)
     assert [row["name"] for row in rows] == [f"pretrained:{name}" for name in NAMES]
+    assert {row["lattice"] for row in rows} == {"square", "hexagonal", "cubic"}
     for row in rows:
         assert Path(row["thumbnail"]).is_file()
         assert row["metrics"]
@@ -58,3 +61,22 @@ def test_verbs_take_them(cli, tmp_path: Path) -> None:
 def test_unknown_names_are_refused_with_the_known_ones(refused, tmp_path: Path) -> None:
     assert "cell-sorting" in refused("info", "pretrained:nothing")
     assert resolve_model(tmp_path / "model.onnx") == tmp_path / "model.onnx"
+
+
+@pytest.mark.parametrize("boundary", ["free", ("periodic", "free")])
+def test_cell_graphs_take_the_boundary_of_the_state(boundary, cli, tmp_path: Path) -> None:
+    model = "pretrained:elongated-cells"
+    meta = load_artifact(model).metadata
+    state = meta.example_states()[0]
+    states = [replace(state, lattice=state.lattice.with_boundary(boundaries(boundary, 2)))]
+    Snapshots.from_states(states, type_names=meta.types, provenance={}).save(tmp_path / "state.npz")
+    start = ("--state", tmp_path / "state.npz")
+    assert cli("simulate", model, *start, "--mcs", 2, "--frames", 0, "-o", tmp_path / "ran")[0] == 0
+    assert load_snapshots(tmp_path / "ran" / "snapshots.npz").boundary == boundaries(boundary, 2)
+    assert cli("cc3d", "new", model, *start, "-o", tmp_path / "made")[0] == 0
+    words = {
+        axis: "NoFlux" if word == "free" else "Periodic"
+        for axis, word in zip("yx", boundaries(boundary, 2), strict=True)
+    }
+    text = (tmp_path / "made" / "Simulation" / "made.xml").read_text(encoding="utf-8")
+    assert all(f"<Boundary_{axis}>{word}</Boundary_{axis}>" in text for axis, word in words.items())

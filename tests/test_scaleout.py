@@ -109,10 +109,16 @@ def test_verbs_run_ensembles(cli, refused, host: Made, tmp_path: Path) -> None:
     verb = ("morpheus", "run", work.model, "--morpheus", work.binary)
     code, said, _ = cli(*verb, "-o", tmp_path / "a", "--replicates", 3)
     assert (code, said.startswith("3 of 3 runs finished")) == (0, True)
+    text = work.model.read_text(encoding="utf-8")
+    symbol = '<Global><Constant symbol="q" value="0"/></Global>'
+    work.model.write_text(text.replace("<Space>", f"{symbol}\n<Space>", 1), encoding="utf-8")
     code, said, _ = cli(*verb, "-o", tmp_path / "b", "--scan", "q=good,bad")
     assert (code, "run-001 (q = bad, seed 1) failed 2 times" in said) == (1, True)
     assert "holds other files" in refused(*verb, "-o", tmp_path / "b", "--replicates", 2)
     assert "not understood" in refused(*verb, "-o", tmp_path / "c", "--scan", "q")
+    assert "no symbol 'p'" in refused(*verb, "-o", tmp_path / "c", "--scan", "p=1,2")
+    assert "no element CPM/Nothing" in refused(*verb, "-o", tmp_path / "c", "--scan", "CPM/Nothing/@value=1")
+    assert not (tmp_path / "c").exists()
     assert "No Dask scheduler answers" in refused(*verb, "-o", tmp_path / "d", "--cluster", "nowhere")
 
 

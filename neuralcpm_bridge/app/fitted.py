@@ -10,7 +10,7 @@ from pathlib import Path
 from neuralcpm_bridge import __version__
 from neuralcpm_bridge.artifact import Metadata
 from neuralcpm_bridge.explain import Explanation, explain
-from neuralcpm_bridge.explain.sentences import HARDLY
+from neuralcpm_bridge.explain.sentences import HARDLY, figure
 from neuralcpm_bridge.files import writing
 from neuralcpm_bridge.hosting.uncertainty import Limits
 from neuralcpm_bridge.timelapse import frame_note
@@ -26,6 +26,8 @@ SHOWN, SHOWN_SOLIDS = 6, 2
 """States of each kind, the same number of all; 3D ones are four pictures each."""
 CURVES = 3
 """Response curves that are shown before one asks for all."""
+SUFFICES = 0.9
+"""Share of measures as in the data from which contact and volume energies alone are enough."""
 CHAPTERS = {
     "behaves": "Does it behave like my data?",
     "learned": "What did it learn?",
@@ -76,7 +78,7 @@ def _head(found: FitFolder) -> str:
         near = sections.reproduced(wanted, facts.rows(run.name))
         cards.append((f"measures as in the data{whose}", f"{near} of {len(wanted)}"))
         if run.name in facts.misfit:
-            cards.append((f"mean square distance{whose} (chance: 1)", f"{facts.misfit[run.name]:.2g}"))
+            cards.append((f"mean square distance{whose} (chance: 1)", figure(facts.misfit[run.name])))
     return html.paragraph(lede, "lede") + html.cards(cards) + html.contents(CHAPTERS.items())
 
 
@@ -147,10 +149,17 @@ def what_it_learned(found: FitFolder, explained: Explanation | None) -> str:
 
 def _analytic(found: FitFolder) -> Iterator[str]:
     """Without a network to explain."""
-    if not found.facts.adds:
+    facts = found.facts
+    wanted, near = facts.rows("data"), sections.reproduced(facts.rows("data"), facts.rows("baseline"))
+    if not facts.adds and near >= SUFFICES * len(wanted):
         yield html.paragraph(
             "Contact and volume energies suffice: nothing in these data asks for more, and the model has none. What "
             "they say:"
+        )
+    elif not facts.adds:
+        yield html.paragraph(
+            f"The model is contact and volume energies alone, and with them {near} of {len(wanted)} measures come out "
+            "as in the data: what is missing was not learned. What they say, as far as it goes:"
         )
     else:
         yield html.paragraph("The network is none that can be explained; its contact and volume energies say:")
@@ -182,7 +191,9 @@ def trusted(found: FitFolder) -> str:
         parts = [html.bullets([*trust.doubt_sentences(doubts), _watched()]), trust.doubt_chart(doubts)]
     else:
         parts = [
-            html.paragraph("Contact and volume energies hold for every cell: there is no network to be unsure of.")
+            html.paragraph(
+                "No network is there to be unsure: trust contact and volume energies as far as the measures agree."
+            )
         ]
     return html.section(
         CHAPTERS["trust"],

@@ -84,11 +84,13 @@ def what_happened(prepared: Sequence[Prepared]) -> list[str]:
     torn, states = sum(p.torn for p in prepared), sum(p.torn > 0 for p in prepared)
     border, scale = sum(p.lost_to_border for p in prepared), sum(p.lost_to_scale for p in prepared)
     if torn:
-        notes.append(f"{torn} cells in {states} snapshots are in pieces: the simulation does not keep them whole.")
+        notes.append(
+            f"Cells in pieces, which no simulation keeps whole: {torn}, in {states} of {len(prepared)} snapshots."
+        )
     if border:
-        notes.append(f"{border} cells at the border were taken out.")
+        notes.append(f"Cells taken out at the border: {border}.")
     if scale:
-        notes.append(f"{scale} cells were too small to survive the resampling.")
+        notes.append(f"Cells too small to survive the resampling: {scale}.")
     return notes
 
 

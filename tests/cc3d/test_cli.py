@@ -88,6 +88,8 @@ def test_refusals(  # type: ignore[no-untyped-def]
     assert INTERPRETER in refused("cc3d", "run", project, "-o", tmp_path / "ran")
     monkeypatch.setenv(INTERPRETER, str(tmp_path / "nowhere"))
     assert "no such file" in refused("cc3d", "run", project, "-o", tmp_path / "ran2")
+    assert "no such file" in refused("cc3d", "run", project, "-o", tmp_path / "many", "--replicates", 2)
+    assert not (tmp_path / "many").exists()
 
 
 def test_sentences_about_a_failed_run() -> None:
@@ -95,7 +97,7 @@ def test_sentences_about_a_failed_run() -> None:
     ours = ["Traceback", "neuralcpm_bridge.errors.UserError: NeuralHamiltonian stopped at MCS 3: why.", "more"]
     assert failure(1, ours, "python", log) == "NeuralHamiltonian stopped at MCS 3: why. (log: run.log)"
     missing = ["ModuleNotFoundError: No module named 'cc3d_steppables'"]
-    assert "neuralcpm cc3d setup --python python" in failure(1, missing, "python", log)
+    assert "neuralcpm cc3d setup --python '/my envs/python'" in failure(1, missing, "/my envs/python", log)
     assert INTERPRETER in failure(0, [""], "/bin/true", log)
     assert "signal 11" in failure(-11, ["last words"], "python", log)
     assert "exit code 1 (last words)" in failure(1, ["last words"], "python", log)

@@ -13,7 +13,7 @@ import pytest
 from cc3d_steppables.inject import inject
 from cc3d_steppables.new import write_project
 from cc3d_steppables.project import Project
-from cc3d_steppables.run import prepared_copy
+from cc3d_steppables.run import INTERPRETER, prepared_copy
 from cc3d_steppables.script_text import registrations
 from neuralcpm_bridge.artifact import Artifact
 from neuralcpm_bridge.errors import UserError
@@ -98,6 +98,15 @@ def test_a_scan_is_read_at_its_first_value(entry: dict[str, object], tissue: Art
     assert 'y="99"' in copy.xml.read_text()  # type: ignore[union-attr]
     with pytest.raises(UserError, match=r"no \{\{wrong\}\}"):
         prepared_copy(injected, tmp_path / "other", seed=None, values={"wrong": "1"})
+
+
+def test_a_scan_of_a_name_that_the_project_lacks(refused, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    """Said once, before anything runs."""
+    monkeypatch.setenv(INTERPRETER, sys.executable)
+    file = scan(tmp_path / "scan", {"values": [66, 110]})
+    said = refused("cc3d", "run", file, "-o", tmp_path / "ran", "--scan", "wrong=1,2", "--replicates", 3)
+    assert "The project has no {{wrong}}" in said
+    assert not (tmp_path / "ran").exists()
 
 
 def test_code_of_a_scan_is_never_run(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -151,6 +152,28 @@ def test_a_script_that_does_not_compile(model: Artifact, tmp_path: Path) -> None
     edit_script(injected, "CompuCellSetup.run()", "CompuCellSetup.run(")
     ran = run(injected, tmp_path / "ran")
     assert ran.error
+
+
+def test_a_host_that_waits_for_ever(model: Artifact, tmp_path: Path) -> None:
+    """It is given up with a sentence, and what the project had started ends with it."""
+    step = """
+if mcs == 3:
+    import multiprocessing, time
+    other = multiprocessing.Process(target=time.sleep, args=(600,))
+    other.start()
+    print("STARTED", other.pid, flush=True)
+    time.sleep(600)
+"""
+    injected, _ = inject(life_project(tmp_path / "life", step), model, tmp_path / "injected")
+    ran = run(injected, tmp_path / "ran", steps=11, patience=10.0)
+    assert "made no step for" in ran.error
+    assert "at MCS 3" in ran.error
+    (started,) = [int(line.split()[1]) for line in ran.log.splitlines() if line.startswith("STARTED")]
+    for _ in range(50):
+        if not Path("/proc", str(started)).exists():
+            break
+        time.sleep(0.1)
+    assert not Path("/proc", str(started)).exists()
 
 
 @pytest.mark.parametrize(("signal", "number"), [("SIGTERM", 15), ("SIGKILL", 9)])

@@ -104,7 +104,7 @@ def test_loose_pieces_in_a_simulation_are_noted_not_refused(load, tmp_path: Path
     (tmp_path / "a.vtk").write_text(vtk(image, {3: 1, 7: 1, 200: 1}))
     found, said = load(tmp_path / "a.vtk")
     assert len(found) == 1
-    assert "1 cells in 1 snapshots are in pieces" in said
+    assert "no simulation keeps whole: 1, in 1 of " in said
 
 
 @pytest.mark.parametrize(

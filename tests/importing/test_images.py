@@ -149,7 +149,7 @@ def test_crop_scale_and_border(load, tmp_path: Path) -> None:
     assert (found[0].ids > 0).sum() == (big[10:70, 12:84] > 0).sum()
     found, said = load(tmp_path / "a.png", "--crop", "64x80+16+0", "--border", "drop")
     assert len(found[0].cells) == 1
-    assert "2 cells at the border were taken out." in said
+    assert "Cells taken out at the border: 2." in said
     found, said = load(tmp_path / "a.png", "--crop", "64x80+16+0", "--border", "crop")
     assert found.ids.shape[1:] == (6 * 4 + 10, 6 * 4 + 10)
     assert len(found[0].cells) == 1
@@ -171,14 +171,14 @@ def test_border_crop_gives_all_one_size(load, tmp_path: Path) -> None:
     found, said = load(tmp_path, "--border", "crop")
     assert found.ids.shape[1:] == (45, 40)
     assert (found.ids > 0).sum(axis=(1, 2)).tolist() == [35 * 30, 34 * 29, 33 * 28]
-    assert "3 cells at the border" in said
+    assert "Cells taken out at the border: 3." in said
 
 
 def test_cells_lost_in_resampling_are_said(load, tmp_path: Path) -> None:
     image = np.kron(labels(), np.ones((4, 4), dtype=int))
     image[1, 1] = 9
     _, said = load(save_image(tmp_path / "a.png", image), "--scale", 0.25)
-    assert "1 cells were too small to survive the resampling." in said
+    assert "Cells too small to survive the resampling: 1." in said
 
 
 def test_a_tissue_lost_in_resampling_is_refused(refused, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_crop_and_border_in_3d(load, cli, tmp_path: Path) -> None:
     assert (found.ids[0] == IDS[1:4]).all()
     found, said = load(path, "--crop", "5x20x12", "--border", "drop")
     assert (found.ids[0] > 0).sum() == (SOLID[:, :, 6:18] == 7).sum(), "the others are cut by a side"
-    assert "2 cells at the border were taken out." in said
+    assert "Cells taken out at the border: 2." in said
     assert "No cells are left" in problems(cli, path, "--crop", "3x20x24+1+0+0", "--border", "drop")[0]
     found, _ = load(path, "--border", "crop")
     assert found.lattice.shape == (5, 20, 21)

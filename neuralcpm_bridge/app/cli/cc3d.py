@@ -13,7 +13,7 @@ import typer
 from neuralcpm_bridge.errors import needs_torch
 
 from .ensemble import Cluster, Replicates, Scan, run_ensemble
-from .options import BlocksChoice, Json, Limit, Model, OutsideLimit, Uncertain, Uncertainty, WholeBlocks
+from .options import MOST, BlocksChoice, Json, Limit, Model, OutsideLimit, Uncertain, Uncertainty, WholeBlocks
 from .progress import progress
 
 cc3d_app = typer.Typer(
@@ -25,8 +25,12 @@ ProjectFile = Annotated[
     Path, typer.Argument(metavar="PROJECT.cc3d", help="The project's .cc3d file.", show_default=False)
 ]
 Output = Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)]
-Mcs = Annotated[int | None, typer.Option("--mcs", min=1, help="Monte Carlo steps.", show_default="the project's")]
-Seed = Annotated[int | None, typer.Option(min=1, help="Random seed, 1 or larger.", show_default="the project's")]
+Mcs = Annotated[
+    int | None, typer.Option("--mcs", min=1, max=MOST, help="Monte Carlo steps.", show_default="the project's")
+]
+Seed = Annotated[
+    int | None, typer.Option(min=1, max=2**31 - 1, help="Random seed, 1 or larger.", show_default="the project's")
+]
 
 
 class SymbolicPart(Enum):
@@ -39,7 +43,7 @@ def new(
     model: Model,
     state: Annotated[str, typer.Option(metavar="FILE.npz[:k]", help="State to start from: the k-th of a data set.")],
     output: Output,
-    mcs: Annotated[int, typer.Option("--mcs", min=1, help="Monte Carlo steps of the project.")] = 1000,
+    mcs: Annotated[int, typer.Option("--mcs", min=1, max=MOST, help="Monte Carlo steps of the project.")] = 1000,
     seed: Seed = None,
     scale: Annotated[
         float, typer.Option(help="Factor of all energies and the temperature; changes no probability.")
@@ -55,9 +59,9 @@ def new(
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.hosting.fit import blind_sentence
     from neuralcpm_bridge.hosting.uncertainty import Limits
-    from neuralcpm_bridge.snapshots import load_state
+    from neuralcpm_bridge.snapshots import load_state, on_boundary_of
 
-    artifact = load_artifact(model)
+    artifact = on_boundary_of(state, load_artifact(model))
     file = write_project(
         artifact,
         load_state(state, artifact),
@@ -123,20 +127,22 @@ def run(
     output: Output,
     mcs: Mcs = None,
     seed: Seed = None,
-    snapshots: Annotated[int, typer.Option(min=1, help="Lattices to keep after the initial one.")] = 10,
+    snapshots: Annotated[int, typer.Option(min=1, max=MOST, help="Lattices to keep after the initial one.")] = 10,
     patience: Annotated[
-        float, typer.Option(min=1.0, metavar="SECONDS", help="Give up when no step was made for so long.")
+        float, typer.Option(min=1.0, max=MOST, metavar="SECONDS", help="Give up when no step was made for so long.")
     ] = 600.0,
     replicates: Replicates = 1,
     scan: Scan = None,
     cluster: Cluster = None,
 ) -> None:
     """Run a copy of a project headless, once or many times: snapshots as a data set, a picture of them, CC3D's log."""
-    from cc3d_steppables.run import run_project
+    from cc3d_steppables.run import host_python, run_project
 
     if replicates > 1 or scan or cluster is not None:
         from neuralcpm_bridge.app.scaleout import CC3DWork
 
+        if cluster is None:
+            host_python()  # what cannot run here fails once, not as often as there are runs
         work = CC3DWork(project.resolve(), mcs, snapshots, patience)
         run_ensemble(work, output, replicates=replicates, scans=scan or [], cluster=cluster, seed=seed or 1)
         return
@@ -184,10 +190,14 @@ def setup(
 def verify(
     project: ProjectFile,
     mcs: Annotated[
-        int | None, typer.Option("--mcs", min=1, help="Monte Carlo steps.", show_default="until --flips")
+        int | None, typer.Option("--mcs", min=1, max=MOST, help="Monte Carlo steps.", show_default="until --flips")
     ] = None,
-    flips: Annotated[int, typer.Option(min=1, help="Attempted copies to record where --mcs is not given.")] = 10_000,
-    exact: Annotated[int, typer.Option(min=1, help="How many of them to compare with float64 torch.")] = 2_000,
+    flips: Annotated[
+        int, typer.Option(min=1, max=MOST, help="Attempted copies to record where --mcs is not given.")
+    ] = 10_000,
+    exact: Annotated[
+        int, typer.Option(min=1, max=MOST, help="How many of them to compare with float64 torch.")
+    ] = 2_000,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:

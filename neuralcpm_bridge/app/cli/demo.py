@@ -61,7 +61,8 @@ def narrated(name: str) -> Iterator[NarratedStep]:
         yield step
     text = f"{step.result} ({time.perf_counter() - began:.0f} s)"
     indent = " " * NAME_WIDTH
-    print(textwrap.fill(f"{name:<{NAME_WIDTH}}{text}", LINE_WIDTH, subsequent_indent=indent), flush=True)
+    lines = textwrap.fill(f"{name:<{NAME_WIDTH}}{text}", LINE_WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    print(lines, flush=True)
 
 
 class NarratedStep:
@@ -81,8 +82,8 @@ def _places(folder: Path, outcome: Outcome) -> str:
     rows = {
         outcome.report: "the report: open it in any browser",
         folder / "closure" / "model.onnx": "the learned model; baseline/model.onnx is the other",
-        outcome.project: "the CompuCell3D project",
-        outcome.morpheus: "the Morpheus model",
+        outcome.project: "the CompuCell3D project; beside it one in 3D",
+        outcome.morpheus: "the Morpheus model; beside it one in 3D",
         folder / "simulations": "snapshots, measures over time, animations",
         folder / "data.npz": "the data set",
     }
@@ -94,6 +95,7 @@ def _next(folder: Path, outcome: Outcome) -> str:
     program = "neuralcpm" if shutil.which("neuralcpm") else sys.argv[0]  # an environment that is not activated
     tissue = ["--init", "blob", "--lattice", "120x120", "--cells", 48, "--mcs", 100]
     lines: dict[str, list[object]] = {
+        "watch it live in your browser": ["view", folder / "closure" / "model.onnx", "--state", folder / "data.npz"],
         "a tissue larger than any it was trained on": [
             *("simulate", folder / "closure" / "model.onnx", *tissue, "-o", folder / "tissue")
         ],

@@ -11,7 +11,7 @@ import typer
 from neuralcpm_bridge.errors import UserError, needs_torch
 
 from .machine import check_size, usable_cores
-from .options import LARGEST_SEED, Json, Model
+from .options import LARGEST_SEED, MOST, Json, Model
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ def distill(
     host: Annotated[
         Literal["morpheus", "cc3d"], typer.Option(help="The stock program whose own elements must carry it.")
     ] = "morpheus",
-    flips: Annotated[int, typer.Option(min=100, help="Pixel copies to fit to and check on.")] = 40_000,
-    steps: Annotated[int, typer.Option(min=0, help="Longest run of the model from each state, in MCS.")] = 30,
+    flips: Annotated[int, typer.Option(min=100, max=MOST, help="Pixel copies to fit to and check on.")] = 40_000,
+    steps: Annotated[int, typer.Option(min=0, max=MOST, help="Longest run of the model from each state, in MCS.")] = 30,
     replicates: Annotated[
-        int, typer.Option(min=0, help="Runs of the model and of the distilled one to compare; 0: none.")
+        int, typer.Option(min=0, max=MOST, help="Runs of the model and of the distilled one to compare; 0: none.")
     ] = 24,
-    mcs: Annotated[int, typer.Option(min=1, help="Monte Carlo steps of these runs.")] = 600,
+    mcs: Annotated[int, typer.Option(min=1, max=MOST, help="Monte Carlo steps of these runs.")] = 600,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the runs and copies.")] = 0,
     simple: Annotated[bool, typer.Option("--simple", help="Contacts and parabolic volumes only.")] = False,
     as_json: Json = False,

@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 
@@ -86,7 +87,7 @@ def cc3d_findings() -> list[Finding]:
         except UserError as error:
             findings.append(Finding("CompuCell3D", str(error), f"set {INTERPRETER} to the Python that imports cc3d"))
             continue
-        advice = "" if found.ready else f"neuralcpm cc3d setup --python {interpreter}"
+        advice = "" if found.ready else f"neuralcpm cc3d setup --python {quote(str(interpreter))}"
         findings.append(Finding("CompuCell3D", found.sentence(), advice if found.cc3d else f"mend {INTERPRETER}"))
     missing = f"install CompuCell3D and set {INTERPRETER} to the Python that imports cc3d"
     return findings or [Finding("CompuCell3D", "not found", missing)]

@@ -7,14 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .options import MOST
 from .progress import progress
 
 if TYPE_CHECKING:
     from neuralcpm_bridge.app.scaleout import Work
 
-Replicates = Annotated[int, typer.Option(min=1, help="Runs of each setting, with seeds of their own.")]
+Replicates = Annotated[int, typer.Option(min=1, max=MOST, help="Runs of each setting, with seeds of their own.")]
 Scan = Annotated[
-    list[str] | None, typer.Option(metavar="key=a,b,c", help="Run with each of these values; may be repeated.")
+    list[str] | None,
+    typer.Option(
+        metavar="key=a,b,c",
+        help="Run with each of these values; may be repeated. Key: a {{key}} of a CompuCell3D project; a global symbol "
+        "or PATH/@ATTRIBUTE of a Morpheus model.",
+    ),
 ]
 Cluster = Annotated[
     str | None,
@@ -29,6 +35,7 @@ def run_ensemble(
     from neuralcpm_bridge.app.scaleout import gather, planned, run_many, summary
 
     runs = planned(replicates, scans, seed)
+    work.check(runs[0].values)
     with progress("runs", len(runs)) as bar:
         outcomes = run_many(work, runs, output, cluster=cluster, progress=bar, say=bar.say)
     print(summary(outcomes, gather(output, outcomes), output))

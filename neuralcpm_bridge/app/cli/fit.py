@@ -13,7 +13,7 @@ import typer
 from neuralcpm_bridge.errors import UserError, needs_torch
 
 from .machine import usable_cores
-from .options import Json
+from .options import LARGEST_SEED, LONGEST_MINUTES, Json
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ def fit(
         Path | None,
         typer.Option(metavar="PROJECT", help="Your own .cc3d project or Morpheus .xml: learn what its energies miss."),
     ] = None,
-    minutes: Annotated[float, typer.Option(min=0.5, help="Time it may take.")] = 10.0,
+    minutes: Annotated[float, typer.Option(min=0.5, max=LONGEST_MINUTES, help="Time it may take.")] = 10.0,
     members: Annotated[int, typer.Option(min=1, max=16, help="Networks in the committee.")] = 4,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random number.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of every random number.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Everything from snapshots to a judged model: contact and volume energies, a learned closure of them, samples of
@@ -71,7 +71,12 @@ def refit(
     ] = None,
     minutes: Annotated[
         float | None,
-        typer.Option(min=0.5, help="Time it may take; samples run as long as the fit's.", show_default="the fit's"),
+        typer.Option(
+            min=0.5,
+            max=LONGEST_MINUTES,
+            help="Time it may take; samples run as long as the fit's.",
+            show_default="the fit's",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -79,7 +84,7 @@ def refit(
     are starts of chains and never data. Judged and written as a fit is."""
     with needs_torch("refit"):
         from training.fit.refitting import refit as again
-    folder = output or run.with_name(f"{run.resolve().name}-refit")
+    folder = output or Path(f"{run.resolve()}-refit")
     _refuse_file(folder)
     _run_and_report(
         lambda threads, narrator: again(run, uncertain, folder, minutes, threads, narrator), folder, as_json
@@ -119,23 +124,28 @@ def _run_and_report(
         return
     print(found["verdict"])
     print(f"\nThe report: {output / 'report.html'}\nNext:")
-    for command in next_commands(output, like if found["adds"] else None):
+    for command in next_commands(output, found["adds"], like):
         print(f"  {command}")
 
 
-def next_commands(output: Path, like: Path | None = None) -> list[str]:
-    """What to run with the model in both hosts, or in the project whose closure it is, as a shell takes it."""
-    model, samples = (shlex.quote(str(output / name)) for name in ("model.onnx", "samples.npz"))
-    explain = f"neuralcpm explain {model} -o {shlex.quote(str(output / 'explained'))}"
-    if like is not None:
+def next_commands(output: Path, adds: bool, like: Path | None = None) -> list[str]:
+    """What to run with the model: to see it, to read it where a network adds something, and in both hosts, or in the
+    project whose closure it is; as a shell takes it."""
+    from neuralcpm_bridge.app.report.fit_folder import HELD_OUT_FILE
+
+    names = ("model.onnx", "samples.npz", HELD_OUT_FILE, "explained")
+    model, samples, held_out, explained = (shlex.quote(str(output / name)) for name in names)
+    commands = [f"neuralcpm view {model} --state {held_out}"]
+    if adds:
+        commands.append(f"neuralcpm explain {model} --data {held_out} -o {explained}")
+    if adds and like is not None:
         host, target = (
             ("cc3d", f"{like.stem}-learned") if like.suffix == ".cc3d" else ("morpheus", f"{like.stem}-learned.xml")
         )
-        return [explain, f"neuralcpm {host} inject {shlex.quote(str(like))} {model} -o {shlex.quote(target)}"]
-    name = "Fitted"
+        return [*commands, f"neuralcpm {host} inject {shlex.quote(str(like))} {model} -o {shlex.quote(target)}"]
     return [
-        explain,
-        f"neuralcpm cc3d new {model} --state {samples} -o {name}",
+        *commands,
+        f"neuralcpm cc3d new {model} --state {samples} -o Fitted",
         f"neuralcpm morpheus new {model} --state {samples} -o fitted.xml",
     ]
 

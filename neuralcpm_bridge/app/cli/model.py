@@ -10,7 +10,7 @@ import typer
 
 from neuralcpm_bridge.errors import needs_torch
 
-from .options import LARGEST_SEED, Json, Model
+from .options import LARGEST_SEED, MOST, Json, Model
 
 if TYPE_CHECKING:
     from neuralcpm_bridge.artifact import Artifact, Metadata, NeuralEntry
@@ -35,9 +35,9 @@ def energy(
     """The energy of every state of a data set, its parts, a committee's spread, and cells unlike the training data."""
     from neuralcpm_bridge.artifact import load_artifact
     from neuralcpm_bridge.delta import open_backend
-    from neuralcpm_bridge.snapshots import load_snapshots
+    from neuralcpm_bridge.snapshots import load_snapshots, on_boundary_of
 
-    artifact = load_artifact(model)
+    artifact = on_boundary_of(str(states), load_artifact(model))
     snapshots = load_snapshots(states, artifact)
     backend = open_backend(artifact, snapshots[0])
     columns: dict[str, list[Any]] = {name: [] for name in ("energy", "symbolic", "neural", "spread", "outside")}
@@ -72,7 +72,7 @@ def energy(
 def verify(
     model: Model,
     states: Annotated[Path | None, typer.Option(help="Data set to verify on; else the model's own examples.")] = None,
-    flips: Annotated[int, typer.Option(min=1, help="Random flips to compare.")] = 200,
+    flips: Annotated[int, typer.Option(min=1, max=MOST, help="Random flips to compare.")] = 200,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the random flips.")] = 0,
     as_json: Json = False,
 ) -> None:

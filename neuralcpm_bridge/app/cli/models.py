@@ -23,6 +23,7 @@ def models(as_json: Json = False) -> None:
                 "architecture": meta.architecture,
                 "parameters": meta.parameters,
                 "types": list(meta.types),
+                "lattice": meta.geometry.name,
                 "metrics": entry.summary["metrics"],
                 "data": entry.summary["data"],
                 "model": str(entry.model),
@@ -44,6 +45,7 @@ def models(as_json: Json = False) -> None:
         table.add_row("what", Text(row["description"]))
         table.add_row("architecture", f"{row['architecture']}, {row['parameters']:,} parameters")
         table.add_row("types", Text(", ".join(row["types"])))
+        table.add_row("lattice", row["lattice"])
         for key, value in row["metrics"].items():
             beside = f" (data: {_text(row['data'][key])})" if key in row["data"] else ""
             table.add_row(key, Text(_text(value) + beside))

@@ -16,6 +16,7 @@ from neuralcpm_bridge.errors import UserError
 from .ensemble import Cluster, Replicates, Scan, run_ensemble
 from .options import (
     LARGEST_SEED,
+    MOST,
     MOST_THREADS,
     BlocksChoice,
     Limit,
@@ -58,12 +59,12 @@ def new(
     model: Model,
     output: Output,
     state: Annotated[str, typer.Option(metavar="FILE.npz[:k]", help="State to start from.", show_default=False)],
-    mcs: Annotated[int, typer.Option(min=1, help="Monte Carlo steps to run.")] = 1000,
-    snapshots: Annotated[int, typer.Option(min=1, help="States to save after the initial one.")] = 10,
+    mcs: Annotated[int, typer.Option(min=1, max=MOST, help="Monte Carlo steps to run.")] = 1000,
+    snapshots: Annotated[int, typer.Option(min=1, max=MOST, help="States to save after the initial one.")] = 10,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Random seed.")] = 0,
     stepper: Annotated[Stepper, typer.Option(help="How Morpheus picks copies.")] = Stepper.edgelist,
     temperature: Annotated[
-        float | None, typer.Option(min=1e-9, help="Temperature.", show_default="of training")
+        float | None, typer.Option(min=1e-9, max=MOST, help="Temperature.", show_default="of training")
     ] = None,
     library: Library = None,
     distilled: Distilled = False,
@@ -80,9 +81,9 @@ def new(
     from neuralcpm_bridge.conventions import host_notes
     from neuralcpm_bridge.hosting.fit import blind_sentence, check_lattice, in_whole_blocks
     from neuralcpm_bridge.hosting.uncertainty import Limits
-    from neuralcpm_bridge.snapshots import load_state
+    from neuralcpm_bridge.snapshots import load_state, on_boundary_of
 
-    artifact = load_artifact(model)
+    artifact = on_boundary_of(state, load_artifact(model))
     plugin = needs_plugin(artifact.metadata)
     if distilled and plugin:
         raise UserError(

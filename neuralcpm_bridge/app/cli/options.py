@@ -19,6 +19,12 @@ LARGEST_SEED = 2**63 - 1
 MOST_THREADS = 1024
 """More than any machine has; a slip of the finger beyond it would only stop the system."""
 
+MOST = 10**9
+"""Of steps, states, copies or runs that are counted one by one: nobody waits for more."""
+
+LONGEST_MINUTES = 7 * 24 * 60.0
+"""Of a fit: a week."""
+
 
 class Uncertainty(Enum):
     warn = "warn"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import LARGEST_SEED
+from .options import LARGEST_SEED, MOST
 
 
 def report(
@@ -21,9 +21,9 @@ def report(
     data: Annotated[Path | None, typer.Option(help="Data set (.npz).", show_default="the runs' own")] = None,
     title: Annotated[str, typer.Option(help="Title of the page.", show_default="the runs' names")] = "",
     mcs: Annotated[
-        int, typer.Option(min=0, help="Monte Carlo steps of samples of runs that kept none; 0: no samples.")
+        int, typer.Option(min=0, max=MOST, help="Monte Carlo steps of samples of runs that kept none; 0: no samples.")
     ] = 500,
-    replicates: Annotated[int, typer.Option(min=1, help="Samples to draw.")] = 8,
+    replicates: Annotated[int, typer.Option(min=1, max=MOST, help="Samples to draw.")] = 8,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the samples.")] = 0,
 ) -> None:
     """Write one HTML file about trained models: samples and measures beside data, curves, parameters, provenance.

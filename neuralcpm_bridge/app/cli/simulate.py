@@ -87,8 +87,12 @@ def simulate(
     from neuralcpm_bridge.embedded import Dynamics, open_chains
     from neuralcpm_bridge.initial import layout_lattice
     from neuralcpm_bridge.recording import Recording
+    from neuralcpm_bridge.snapshots import on_boundary_of
 
+    check_start(state, init, cells, lattice)
     artifact = load_artifact(model)
+    if state is not None:
+        artifact = on_boundary_of(state, artifact)
     meta = artifact.metadata
     shape = None if lattice is None else lattice_shape(lattice, meta.geometry.dimension)
     if init is not None:
@@ -129,6 +133,16 @@ def simulate(
         raise typer.Exit(130)
 
 
+def check_start(state: str | None, init: Layout | None, cells: int | None, lattice: str | None) -> None:
+    """Refuse what describes no start, or two."""
+    if (state is None) == (init is None):
+        raise UserError(
+            "A run starts from a data set or from a layout: give either --state FILE.npz or --init blob|scatter."
+        )
+    if state is not None and (cells is not None or lattice is not None):
+        raise UserError("--cells and --lattice describe a layout, but --state was given: leave them out.")
+
+
 def start_states(
     artifact: Artifact,
     state: str | None,
@@ -139,13 +153,7 @@ def start_states(
     lattice: tuple[int, ...] | None,
 ) -> list[CellState]:
     """One state per chain; a layout is drawn anew for each."""
-    if (state is None) == (init is None):
-        raise UserError(
-            "A run starts from a data set or from a layout: give either --state FILE.npz or --init blob|scatter."
-        )
     if state is not None:
-        if cells is not None or lattice is not None:
-            raise UserError("--cells and --lattice describe a layout, but --state was given: leave them out.")
         from neuralcpm_bridge.snapshots import load_state
 
         return [load_state(state, artifact)] * chains

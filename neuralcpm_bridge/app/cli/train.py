@@ -14,12 +14,13 @@ import typer
 from neuralcpm_bridge.errors import UserError, needs_torch
 
 from .machine import check_size, usable_cores
-from .options import LARGEST_SEED, MOST_THREADS, Json, Model
+from .options import LARGEST_SEED, MOST, MOST_THREADS, Json, Model
 from .progress import SILENT_SECONDS, duration, progress
 
 
 class Scale(str, Enum):
     small = "small"
+    fit = "fit"
     paper = "paper"
 
 
@@ -37,8 +38,12 @@ class Geometry(str, Enum):
 Output = Annotated[Path, typer.Option("--output", "-o", help="Where to write.", show_default=False)]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of every random number.")]
 Threads = Annotated[int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads.", show_default="all cores")]
-Samples = Annotated[int | None, typer.Option(min=1, help="States to draw.", show_default="as the recipe says")]
-Mcs = Annotated[int | None, typer.Option(min=1, help="Monte Carlo steps per state.", show_default="as the recipe says")]
+Samples = Annotated[
+    int | None, typer.Option(min=1, max=MOST, help="States to draw.", show_default="as the recipe says")
+]
+Mcs = Annotated[
+    int | None, typer.Option(min=1, max=MOST, help="Monte Carlo steps per state.", show_default="as the recipe says")
+]
 
 
 Lattice = Annotated[Geometry, typer.Option(help="The lattice; its size and the cells' follow.")]
@@ -141,8 +146,8 @@ def evaluate(
     data: Annotated[
         Path, typer.Argument(metavar="DATA", help="Data set (.npz) it should resemble.", show_default=False)
     ],
-    replicates: Annotated[int, typer.Option(min=1, help="Chains, from scattered single pixels.")] = 32,
-    mcs: Annotated[int, typer.Option(min=1, help="Monte Carlo steps per chain.")] = 2000,
+    replicates: Annotated[int, typer.Option(min=1, max=MOST, help="Chains, from scattered single pixels.")] = 32,
+    mcs: Annotated[int, typer.Option(min=1, max=MOST, help="Monte Carlo steps per chain.")] = 2000,
     seed: Seed = 0,
     threads: Threads = None,
     samples: Annotated[Path | None, typer.Option(help="Keep the sampled states here (.npz).")] = None,
@@ -173,7 +178,10 @@ def reproduce(
         typer.Argument(metavar="NAME", help="cellsort-a, cellsort-b, elongation, cellular-mnist, bipolar, samplers."),
     ],
     scale: Annotated[
-        Scale, typer.Option(help="small: two cores; paper: the full setting, for a GPU machine.")
+        Scale,
+        typer.Option(
+            help="small: two cores; fit: the paper's sizes by neuralcpm fit; paper: the full setting, for a GPU."
+        ),
     ] = Scale.small,
     seed: Seed = 0,
     threads: Threads = None,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .machine import check_size
-from .options import Model
-from .simulate import Layout, lattice_shape, start_states
+from .options import LARGEST_SEED, Model
+from .simulate import Layout, check_start, lattice_shape, start_states
 
 if TYPE_CHECKING:
     from neuralcpm_bridge.app.view.server import ViewServer
@@ -27,7 +27,7 @@ def view(
     ] = None,
     init: Annotated[Layout | None, typer.Option(help="Layout to start from instead.", show_default="blob")] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page.", show_default="a free one")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the layout and of the dynamics.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of the layout and of the dynamics.")] = 0,
     temperature: Annotated[
         float | None, typer.Option(min=0.0, help="Temperature.", show_default="that of training")
     ] = None,
@@ -69,12 +69,16 @@ def open_view(
     from neuralcpm_bridge.app.view.tissue import Tissue, data_bands
     from neuralcpm_bridge.embedded import Dynamics
     from neuralcpm_bridge.initial import layout_lattice
-    from neuralcpm_bridge.snapshots import load_snapshots, state_reference
+    from neuralcpm_bridge.snapshots import load_snapshots, on_boundary_of, state_reference
 
+    if state is None:
+        init = init or Layout.blob
+    check_start(state, init, cells, lattice)
+    if state is not None:
+        artifact = on_boundary_of(state, artifact)
     meta = artifact.metadata
     shape = None if lattice is None else lattice_shape(lattice, meta.geometry.dimension)
     if state is None:
-        init = init or Layout.blob
         check_size(layout_lattice(artifact, shape), 1, 1)
     start = start_states(artifact, state, init, seed, 1, cells, shape)[0]
     dynamics = Dynamics(

@@ -5,7 +5,7 @@ Rows are laid out by the page's style, not drawn, so that their words keep their
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -43,13 +43,11 @@ def shared_titles(wanted: Rows, models: Iterable[Rows]) -> list[str]:
 
 
 def _row(title: str, wanted: Measured, models: Mapping[str, Measured]) -> str:
-    unit = _unit(title, wanted, list(models.values()))
+    units = [_unit(title, wanted, found) for found in models.values()]
     lanes = 1 + len(models)
-    marks = [_mark(0.0, wanted.error / unit, 0, lanes, INK, True)]
-    for lane, found in enumerate(models.values(), start=1):
-        near = abs(distance(found, wanted, title)) <= WITHIN
-        place = (found.mean - wanted.mean) / unit
-        marks.append(_mark(place, found.error / unit, lane, lanes, colour_of(lane - 1), near))
+    marks = [_mark(0.0, wanted.error / max(units), 0, lanes, INK)]
+    for lane, (found, unit) in enumerate(zip(models.values(), units, strict=True), start=1):
+        marks.append(_mark(distance(found, wanted, title), found.error / unit, lane, lanes, colour_of(lane - 1)))
     values = [("data", wanted), *models.items()]
     told = ", ".join(f"{name} {_figure(value.mean)}" for name, value in values)
     return (
@@ -58,14 +56,12 @@ def _row(title: str, wanted: Measured, models: Mapping[str, Measured]) -> str:
     )
 
 
-def _unit(title: str, wanted: Measured, models: Sequence[Measured]) -> float:
-    """What one standard error of the difference is, of the model that is known least well."""
-    if is_share(title):
-        return SHARE_TOLERANCE / WITHIN
-    return max(float(np.hypot(found.error, wanted.error)) for found in models) or 1.0
+def _unit(title: str, wanted: Measured, found: Measured) -> float:
+    """What one standard error of the difference is."""
+    return SHARE_TOLERANCE / WITHIN if is_share(title) else float(np.hypot(found.error, wanted.error)) or 1.0
 
 
-def _mark(place: float, error: float, lane: int, lanes: int, colour: str, near: bool) -> str:
+def _mark(place: float, error: float, lane: int, lanes: int, colour: str) -> str:
     """A dot with its bar, or at the end of the row how far away it would be."""
     top = f"top:{100 * (lane + 0.5) / lanes:.1f}%"
     if abs(place) > REACH:
@@ -73,7 +69,7 @@ def _mark(place: float, error: float, lane: int, lanes: int, colour: str, near: 
         text = f"‹ {abs(place):.0f}" if place < 0 else f"{abs(place):.0f} ›"
         return f'<b class="beyond" style="{side}:0;{top};color:{colour}">{text}</b>'
     low, high = _percent(max(place - error, -REACH)), _percent(min(place + error, REACH))
-    fill = colour if near else "var(--paper)"
+    fill = colour if abs(place) <= WITHIN else "var(--paper)"
     return (
         f'<i class="bar" style="left:{low:.1f}%;width:{high - low:.1f}%;{top};background:{colour}"></i>'
         f'<i class="dot" style="left:{_percent(place):.1f}%;{top};border-color:{colour};background:{fill}"></i>'

@@ -72,7 +72,7 @@ def what_was_trained(runs: Sequence[Run], data: Snapshots | None, snapshots: int
     notes = "".join(html.paragraph(f"{run.name}: {run.note}", "note") for run in runs if run.note)
     head = ["", *(run.name for run in runs)]
     said = data_sentence(data, snapshots)
-    if data is not None and not any(run.header for run in runs):
+    if data is not None and snapshots is None and not any(run.header for run in runs):
         said = f"The models came trained; here they are compared with {said}"
     return html.section("What was trained, on what", html.paragraph(said), html.table(head, rows), notes)
 
@@ -102,7 +102,7 @@ def _window(run: Run) -> str:
         return "sites and their neighbours"
     if network.is_graph:
         far = "those it touches" if network.rounds == 1 else f"those up to {network.rounds} contacts away"
-        return f"each cell and {far}"
+        return f"each cell and {far}" + (", and how far all others are" if network.knots else "")
     return "the whole lattice" if field is None else f"{field} sites across"
 
 

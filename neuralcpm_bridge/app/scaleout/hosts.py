@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,20 @@ class MorpheusWork:
     binary: str | None = None
     threads: int = 1
     symbols: dict[str, str] = field(default_factory=dict)
+
+    def check(self, values: Mapping[str, str]) -> None:
+        """Attributes by their paths, and symbols; whether those are global Morpheus itself will say."""
+        from morpheus_xml.reader import read_model
+        from morpheus_xml.run import set_values
+
+        model = read_model(self.model)
+        symbols, _ = set_values(model, dict(values), None)
+        unknown = sorted(symbols.keys() - {element.attributes.get("symbol") for element in model.root.walk()})
+        if unknown:
+            raise UserError(
+                f"{self.model} has no symbol {unknown[0]!r} to be given a value: name a global symbol, or an attribute "
+                "by its path, as in CPM/MonteCarloSampler/MetropolisKinetics/@temperature."
+            )
 
     def files(self) -> Files:
         """The model and what it names, by the paths it names it by."""
@@ -57,6 +72,12 @@ class CC3DWork:
     steps: int | None = None
     snapshots: int = 10
     patience: float = 600.0
+
+    def check(self, values: Mapping[str, str]) -> None:
+        from cc3d_steppables.project import Project
+        from cc3d_steppables.run import check_values
+
+        check_values(Project.open(self.project), values)
 
     def files(self) -> Files:
         """The project's folder."""

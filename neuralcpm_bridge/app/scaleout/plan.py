@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -34,6 +34,10 @@ class Run:
 
 class Work(Protocol):
     """What one run is. It is sent to other machines by pickle."""
+
+    def check(self, values: Mapping[str, str]) -> None:
+        """Refuse values that no run could be given."""
+        ...
 
     def files(self) -> Files:
         """Everything that a run reads, for a machine that does not have it."""
