@@ -21,8 +21,6 @@ from training.config import ModelSection
 from training.datasets import RECIPES, TYPE_NAMES, generate, scattered_cells
 from training.engine import engine_model
 from training.fit import Given, Wanted, fit
-from training.fit import closure as closures
-from training.fit import fitting as stages
 from training.fit import pairs as pairing
 from training.fit.analytic import (
     analytic_start,
@@ -38,6 +36,8 @@ from training.fit.judging import NO_BETTER, NOTHING, Judged, judge, surprising, 
 from training.fit.pairs import Job, Pairs, committee, odds, surprise
 from training.fit.preparing import coarsened, prepare
 from training.hamiltonians import CellGraph, Hamiltonian
+
+from .quick import MINUTES, make_quick
 
 SECTION = ModelSection(preset="cellsort", by_type=True)
 SMALL = replace(RECIPES["elongation"], side=40, cells=6, radius=11.0, mcs=200)
@@ -196,18 +196,12 @@ def test_broken_cells_are_said() -> None:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "MOST_STEPS", 20)
-    monkeypatch.setattr(stages, "FEWEST_STEPS", 20)
-    monkeypatch.setattr(stages, "REPLICATES", 8)
-    monkeypatch.setattr(stages, "BASELINE_ROUNDS", 6)
-    monkeypatch.setattr(pairing, "PARTS", 24)
-    monkeypatch.setattr(pairing, "MOST_STEPS", 100)
-    monkeypatch.setattr(closures, "POOL", 6)
+    make_quick(monkeypatch)
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_fit_leaves_what_it_promises_and_goes_on(tmp_path: Path, elongated: Snapshots) -> None:
-    wanted = Wanted(minutes=0.5, members=2, seed=3)
+    wanted = Wanted(minutes=MINUTES, members=2, seed=3)
     run = tmp_path / "run"
     first = fit(elongated, run, wanted)
     kept = json.loads((run / "fit.json").read_text(encoding="utf-8"))
@@ -231,7 +225,7 @@ def test_a_fit_leaves_what_it_promises_and_goes_on(tmp_path: Path, elongated: Sn
 @pytest.mark.usefixtures("quick")
 def test_given_energies_stay_as_they_are(tmp_path: Path, elongated: Snapshots) -> None:
     like = analytic_start(elongated, SECTION, 0, 1).hamiltonian
-    found = fit(elongated, tmp_path / "run", Wanted(minutes=0.5, members=1, like=Given(like)))
+    found = fit(elongated, tmp_path / "run", Wanted(minutes=MINUTES, members=1, like=Given(like)))
     assert found.closure.terms["contact"].energies.tolist() == pytest.approx(like.terms["contact"].energies.tolist())
     assert found.closure.terms["volume"].target.tolist() == pytest.approx(like.terms["volume"].target.tolist())
     free = [CellState(state.ids, state.types, replace(state.lattice, boundary=("free", "free"))) for state in elongated]
@@ -241,6 +235,6 @@ def test_given_energies_stay_as_they_are(tmp_path: Path, elongated: Snapshots) -
 
 @pytest.mark.usefixtures("quick")
 def test_too_few_cells_for_a_network_are_fitted_by_contact_and_volume(tmp_path: Path, elongated: Snapshots) -> None:
-    found = fit(elongated.chosen(range(4)), tmp_path / "run", Wanted(minutes=5, members=1))
+    found = fit(elongated.chosen(range(4)), tmp_path / "run", Wanted(minutes=MINUTES, members=1))
     assert not found.found["adds"]
     assert any("too few to learn a network" in line for line in found.found["remarks"])

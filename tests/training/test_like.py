@@ -24,10 +24,9 @@ from neuralcpm_bridge.snapshots import Snapshots
 from training.datasets import RECIPES, TYPE_NAMES, generate
 from training.export import export
 from training.export.artifact import from_weights
-from training.fit import closure as closures
-from training.fit import fitting as stages
-from training.fit import pairs as pairing
 from training.trainer import Trainer
+
+from .quick import MINUTES, make_quick
 
 SMALL = replace(RECIPES["elongation"], side=60, cells=8, radius=13.0, mcs=200)
 TEMPERATURE = 6.0
@@ -72,12 +71,7 @@ def xml(analytic: Artifact, elongated: Snapshots, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "MOST_STEPS", 20)
-    monkeypatch.setattr(stages, "FEWEST_STEPS", 20)
-    monkeypatch.setattr(stages, "REPLICATES", 8)
-    monkeypatch.setattr(pairing, "PARTS", 24)
-    monkeypatch.setattr(pairing, "MOST_STEPS", 100)
-    monkeypatch.setattr(closures, "POOL", 6)
+    make_quick(monkeypatch)
 
 
 def test_energies_are_those_of_the_project_in_units_of_its_temperature(
@@ -124,7 +118,7 @@ def test_a_fit_like_a_project_goes_on_after_a_kill_and_goes_back_into_it(
 ) -> None:
     elongated.save(tmp_path / "data.npz")
     run = tmp_path / "run"
-    verb = ["fit", str(tmp_path / "data.npz"), "-o", str(run), "--minutes", "0.5", "--members", "2", "--json"]
+    verb = ["fit", str(tmp_path / "data.npz"), "-o", str(run), "--minutes", str(MINUTES), "--members", "2", "--json"]
     with monkeypatch.context() as patched:
 
         def killed(*arguments: object, **options: object) -> None:

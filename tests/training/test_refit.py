@@ -20,14 +20,12 @@ from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 from neuralcpm_bridge.state import CellState
 from training.datasets import RECIPES, generate
 from training.fit import Given, Wanted, fit, refitting
-from training.fit import closure as closures
-from training.fit import fitting as stages
-from training.fit import pairs as pairing
 from training.fit.analytic import analytic_start
 from training.fit.refitting import Returning, compared, in_place_of
 from training.trainer import Trainer
 
 from ..strategies import random_state
+from .quick import MINUTES, make_quick
 from .test_fit import SECTION
 
 SMALL = replace(RECIPES["elongation"], side=60, cells=8, radius=13.0, mcs=200)
@@ -86,11 +84,7 @@ def test_cells_without_a_shape_are_no_start(elongated: Snapshots) -> None:
 @pytest.fixture(scope="module")
 def quick() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in {"MOST_STEPS": 20, "FEWEST_STEPS": 20, "REPLICATES": 8, "BASELINE_ROUNDS": 6}.items():
-            patched.setattr(stages, name, value)
-        patched.setattr(pairing, "PARTS", 24)
-        patched.setattr(pairing, "MOST_STEPS", 1000)
-        patched.setattr(closures, "POOL", 12)
+        make_quick(patched, pair_steps=400, pool=12, replicates=32)
         patched.setattr(refitting, "JUDGED", 8)
         yield
 
@@ -100,7 +94,7 @@ def run(quick: None, elongated: Snapshots, tmp_path_factory: pytest.TempPathFact
     """A finished fit beside given energies."""
     folder = tmp_path_factory.mktemp("fits") / "run"
     like = Given(analytic_start(elongated, SECTION, 0, 1).hamiltonian, "mine.cc3d", 6.0, ("fields",))
-    fit(elongated, folder, Wanted(minutes=0.5, members=2, seed=3, like=like))
+    fit(elongated, folder, Wanted(MINUTES, members=2, seed=3, like=like))
     return folder
 
 
@@ -131,7 +125,7 @@ def test_a_refit_goes_on_from_the_fit_and_is_judged_like_it(
 
     monkeypatch.setattr(Trainer, "run", watched)
     again = run.parent / "again"
-    verb = ["refit", str(run), "--with", str(uncertain), "-o", str(again), "--minutes", "0.5", "--json"]
+    verb = ["refit", str(run), "--with", str(uncertain), "-o", str(again), "--minutes", str(MINUTES), "--json"]
     assert command(verb) == 0
     found = json.loads(capsys.readouterr().out)
     assert found == json.loads((again / "fit.json").read_text(encoding="utf-8"))
