@@ -238,3 +238,12 @@ def test_too_few_cells_for_a_network_are_fitted_by_contact_and_volume(tmp_path: 
     found = fit(elongated.chosen(range(4)), tmp_path / "run", Wanted(minutes=MINUTES, members=1))
     assert not found.found["adds"]
     assert any("too few to learn a network" in line for line in found.found["remarks"])
+
+
+def test_chains_that_do_not_arrive_are_not_compared_with_data() -> None:
+    """From scattered starts the true energy itself would not have brought them there."""
+    assert [group.start for group in Lengths(100, 20).chains] == ["data", "mixed"]
+    leaving, lasting = Lengths(100, 20, arrive=False).chains
+    assert (leaving.start, leaving.reset) == ("data", 1.0)
+    assert lasting.start == "data"
+    assert 0 < lasting.reset < 1

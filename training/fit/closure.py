@@ -37,10 +37,11 @@ STATES_FOR_KNOTS = 16
 @dataclass(frozen=True)
 class Lengths:
     """`settle`: Monte Carlo steps from a scattered start after which chains are compared with data; they live twice as
-    long on the mean, and so do samples. `steps`: of the optimizer."""
+    long on the mean, and so do samples. `steps`: of the optimizer. `arrive`: whether cells have settled by then."""
 
     settle: int
     steps: int
+    arrive: bool = True
 
     @property
     def sample_mcs(self) -> int:
@@ -48,17 +49,24 @@ class Lengths:
 
     @property
     def chains(self) -> tuple[ChainSection, ...]:
-        """A third leaves the data anew each round and keeps the energy right where the data are; the others come from
-        scattered starts and find every basin that is not in the data."""
-        return (
-            ChainSection(share=1, start="data", reset=1.0, sweeps=(1.0, 2.0, 4.0)),
-            self.from_scattered,
-        )
+        """Some leave the data anew each round and keep the energy right where the data are; the others live long. Where
+        these arrive, they come from scattered starts and find every basin that is not in the data. Where they do not,
+        the true energy itself would not have brought them to the data, and one that does would be too strong: then
+        they come from the data, which the true energy leaves as they are however long it takes."""
+        if self.arrive:
+            return _leaving((1.0, 2.0, 4.0), 1), self.from_scattered
+        lasting = self.from_scattered.model_copy(update={"start": "data", "share": 1})
+        return _leaving((1.0, 2.0, 4.0, 8.0, 16.0), 2), lasting
 
     @property
     def from_scattered(self) -> ChainSection:
         reset = min(1.0, SWEEPS / self.settle)
         return ChainSection(share=2, start="mixed", reset=reset, sweeps=(float(SWEEPS),), settle=self.settle)
+
+
+def _leaving(sweeps: tuple[float, ...], share: int) -> ChainSection:
+    """Chains that leave the data anew each round."""
+    return ChainSection(share=share, start="data", reset=1.0, sweeps=sweeps)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from .judging import ALONE, NO_BETTER, NOTHING, Judged, judge, rows_of, surprisi
 from .pairs import Job, Pairs, committee, surprise
 from .plan import Plan, Seen, numbers
 from .preparing import Prepared, prepare
-from .relaxation import LONGER, relaxation
+from .relaxation import LONGER, Relaxation, relaxation
 
 RESULT_FILE = "fit.json"
 CLOSURE_FOLDER = "closure"
@@ -220,17 +220,17 @@ class Fitting:
         closure, seen = self._from_pairs(section, start.hamiltonian) if self.prepared.learnable else (None, None)
         moving = closure or start.hamiltonian
         relaxed = relaxation(moving, data, seed, threads, RELAXING * self.clock.left)
-        lengths = self._lengths(moving, relaxed.mcs if relaxed.settled else LONGER * relaxed.mcs)
+        lengths = self._lengths(moving, relaxed)
         self.narrator.tell(
             f"Contacts to neighbours of order {section.order}, {100 * start.acceptance:.0f} % of copies accepted; "
             f"cells settle in {'about' if relaxed.settled else 'more than'} {relaxed.mcs} MCS. "
             f"In {self.wanted.minutes:g} minutes: up to {lengths.steps} steps of training by chains, {REPLICATES} "
             f"samples of {lengths.sample_mcs} MCS each."
         )
-        if lengths.settle < relaxed.mcs:
+        if not lengths.arrive:
             self.narrator.tell(
-                f"Note: there is time for chains of {lengths.sample_mcs} MCS only; what forms more slowly is learned "
-                "as far as it forms by then."
+                f"Note: samples of {lengths.sample_mcs} MCS show what forms by then; what forms more slowly is learned "
+                "from how the data last."
             )
         baseline, residual = copy.deepcopy(start.hamiltonian), None
         if self.wanted.like is None:
@@ -298,15 +298,17 @@ class Fitting:
         helps = surprise(more) > FARTHER and more.mean() > HELPS * np.log(2)
         return closure, Seen(chosen, float(gains.mean()), surprise(gains), len(gains), bool(helps))
 
-    def _lengths(self, moving: Hamiltonian, relaxed: int) -> Lengths:
+    def _lengths(self, moving: Hamiltonian, relaxed: Relaxation) -> Lengths:
         """As long as cells take to settle, or as there is time for."""
         speed = chain_speed(moving, self.train, self.wanted.seed, self.wanted.threads)
         longest = SAMPLING * self.clock.left * speed / (2 * REPLICATES)
-        settle = int(np.clip(relaxed, SHORTEST_SETTLE, max(longest, SHORTEST_SETTLE)))
+        wanted = relaxed.mcs if relaxed.settled else LONGER * relaxed.mcs
+        settle = int(np.clip(wanted, SHORTEST_SETTLE, max(longest, SHORTEST_SETTLE)))
         seconds_per_step = POOL * 2 / 3 * 2 * SWEEPS / speed / 2
         time_left = (1 - SAMPLING - RESERVE) * self.clock.left - POOL * settle / speed
         steps = int(np.clip(time_left / seconds_per_step, FEWEST_STEPS, MOST_STEPS)) // 2 * 2
-        return Lengths(self.ranks.agreed(settle), self.ranks.agreed(steps))
+        settle, steps = self.ranks.agreed(settle), self.ranks.agreed(steps)
+        return Lengths(settle, steps, relaxed.settled and settle >= relaxed.mcs)
 
     def _adds(self, plan: Plan, baseline: Judged, samples: Snapshots) -> bool:
         """Whether the data show anything that contact and volume energies do not: to the network, about pairs it has
