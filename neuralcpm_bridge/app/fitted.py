@@ -221,11 +221,11 @@ def _settling(found: FitFolder) -> Iterator[str]:
         return
     about = "about" if facts.settled is not False else "more than"
     mcs = f"{about} {facts.relaxation_mcs:,} Monte Carlo steps"
-    said = f"Scattered cells settle in {mcs} under contact and volume energies"
+    said = f"Scattered cells settle in {mcs}"
     if facts.settled is False or facts.sample_mcs < facts.relaxation_mcs:
         yield (
-            f"{said}, and samples ran for {facts.sample_mcs:,}: what forms more slowly was learned, and is judged, as "
-            "far as it forms by then. A longer fit (--minutes) runs longer samples."
+            f"{said}, and samples ran for {facts.sample_mcs:,}: what forms more slowly was learned from how the data "
+            "last, and samples show as much of it as forms by then. A longer fit (--minutes) runs longer samples."
         )
     else:
         yield f"{said}; samples ran for {facts.sample_mcs:,}, so the tissue had settled."

@@ -22,6 +22,7 @@ from training.datasets import RECIPES, TYPE_NAMES, generate, scattered_cells
 from training.engine import engine_model
 from training.fit import Given, Wanted, fit
 from training.fit import pairs as pairing
+from training.fit import relaxation as relaxing
 from training.fit.analytic import (
     analytic_start,
     best_order,
@@ -30,6 +31,7 @@ from training.fit.analytic import (
     fresh,
     leave_data,
     volumes_drift,
+    warmer,
 )
 from training.fit.closure import Lengths, Sight, closure_config, closure_model
 from training.fit.judging import NO_BETTER, NOTHING, Judged, judge, surprising, verdict
@@ -247,3 +249,16 @@ def test_chains_that_do_not_arrive_are_not_compared_with_data() -> None:
     assert (leaving.start, leaving.reset) == ("data", 1.0)
     assert lasting.start == "data"
     assert 0 < lasting.reset < 1
+
+
+def test_cells_have_settled_when_chains_from_both_sides_have_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relaxing, "LONGEST", 500)
+    data = drawn(2)
+    hamiltonian = analytic_start(data, SECTION, 0, 1).hamiltonian
+    met = relaxing.relaxation(hamiltonian, data, 0, 1, np.inf)
+    assert met.settled
+    assert met.mcs < 500
+    warmer(hamiltonian, 8.0)  # of energies: now so stiff that cells which have grown into each other stay there
+    apart = relaxing.relaxation(hamiltonian, data, 0, 1, np.inf)
+    assert not apart.settled
+    assert 250 < apart.mcs <= 500

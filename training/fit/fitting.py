@@ -302,8 +302,7 @@ class Fitting:
         """As long as cells take to settle, or as there is time for."""
         speed = chain_speed(moving, self.train, self.wanted.seed, self.wanted.threads)
         longest = SAMPLING * self.clock.left * speed / (2 * REPLICATES)
-        wanted = relaxed.mcs if relaxed.settled else LONGER * relaxed.mcs
-        settle = int(np.clip(wanted, SHORTEST_SETTLE, max(longest, SHORTEST_SETTLE)))
+        settle = int(np.clip(LONGER * relaxed.mcs, SHORTEST_SETTLE, max(longest, SHORTEST_SETTLE)))
         seconds_per_step = POOL * 2 / 3 * 2 * SWEEPS / speed / 2
         time_left = (1 - SAMPLING - RESERVE) * self.clock.left - POOL * settle / speed
         steps = int(np.clip(time_left / seconds_per_step, FEWEST_STEPS, MOST_STEPS)) // 2 * 2

@@ -1,4 +1,5 @@
-"""How long cells scattered as single pixels need until nothing about the tissue changes any more."""
+"""How long cells scattered as single pixels need until nobody can tell that they were: until chains that left the data
+have met them."""
 
 from __future__ import annotations
 
@@ -19,40 +20,61 @@ CHAINS = 48
 LONGEST = 4000
 """Monte Carlo steps tried at most."""
 NOISE = 3.0
-"""Standard errors within which a mean counts as arrived; there are dozens of measures."""
+"""Standard errors within which two means count as the same; there are dozens of measures."""
 NEAR = 0.1
-"""Share of a measure's whole change within which it counts as arrived."""
-LONGER = 4
-"""Times as long as a measure has taken to arrive it must have stayed there: slow changes look like none for a while."""
+"""Share of a measure's difference at the beginning within which it counts as gone."""
+
+LONGER = 2
+"""Times as long as chains take to meet, as far as few of them tell, they are given."""
 
 
 class Relaxation(NamedTuple):
-    """`mcs`: after which every measure has arrived; `settled`: whether that was seen. If not, `mcs` is how long chains
-    were followed."""
+    """`mcs`: after which chains have met in every measure; `settled`: whether that was seen. If not, `mcs` is how long
+    they were followed."""
 
     mcs: int
     settled: bool
 
 
 def relaxation(hamiltonian: Hamiltonian, data: Snapshots, seed: int, threads: int, seconds: float) -> Relaxation:
-    """Of chains from scattered starts under a Hamiltonian, looked at after doubling times for so many seconds."""
+    """Of chains under a Hamiltonian, some from scattered starts and some from data, looked at after doubling times for
+    so many seconds. One that changes slowly seems to rest for a while; two that come from different sides and rest in
+    different places have not arrived."""
     rng = np.random.default_rng([seed, 29])
     advance = ExactChains(threads=threads).on(hamiltonian)
-    states = Snapshots.from_states(mixed_starts(data, CHAINS, rng), type_names=data.type_names)
-    began, done, rows, times = time.monotonic(), 0, list[dict[str, NDArray[np.float64]]](), list[int]()
+    scattered = Snapshots.from_states(mixed_starts(data, CHAINS, rng), type_names=data.type_names)
+    sides = [scattered, data.chosen(rng.integers(len(data), size=CHAINS))]
+    began, done, apart, times = time.monotonic(), 0, list[dict[str, Difference]](), list[int]()
     for until in _doubling():
         started = time.monotonic()
-        states, _ = advance(states, until - done, int(rng.integers(2**63)))
+        sides = [advance(side, until - done, int(rng.integers(2**63)))[0] for side in sides]
         done = until
         times.append(done)
-        rows.append(measures_by_state(states, data))
-        took = time.monotonic() - started
-        if time.monotonic() - began + 2 * took > seconds:
+        rows = [measures_by_state(side, data) for side in sides]
+        apart.append({title: _difference(*(row[title] for row in rows)) for title in rows[0] if title in rows[1]})
+        if _met(apart) or time.monotonic() - began + 2 * (time.monotonic() - started) > seconds:
             break
-    arrived = [_arrival([row[title] for row in rows]) for title in rows[0] if all(title in row for row in rows)]
-    last = times[max(arrived)]
-    settled = LONGER * last <= times[-1]
-    return Relaxation(last if settled else times[-1], settled)
+    return Relaxation(times[-1], _met(apart))
+
+
+class Difference(NamedTuple):
+    """Of two means, and its standard error."""
+
+    value: float
+    error: float
+
+
+def _difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> Difference:
+    variances = (own.var(ddof=1) / own.size if own.size > 1 else 0.0 for own in (one, other))
+    return Difference(abs(float(one.mean() - other.mean())), float(np.sqrt(sum(variances))))
+
+
+def _met(apart: list[dict[str, Difference]]) -> bool:
+    """Whether no measure tells the sides apart any more."""
+    first, now = apart[0], apart[-1]
+    return all(
+        gap.value <= max(NOISE * gap.error, NEAR * first[title].value) for title, gap in now.items() if title in first
+    )
 
 
 def _doubling() -> list[int]:
@@ -60,13 +82,3 @@ def _doubling() -> list[int]:
     while times[-1] * 2 <= LONGEST:
         times.append(times[-1] * 2)
     return times
-
-
-def _arrival(values: list[NDArray[np.float64]]) -> int:
-    """Number of the first time from which on the mean stays where it is at the end."""
-    means = np.array([own.mean() for own in values])
-    errors = np.array([own.std(ddof=1) / np.sqrt(own.size) if own.size > 1 else 0.0 for own in values])
-    away = np.abs(means - means[-1])
-    near = away <= np.maximum(NOISE * np.hypot(errors, errors[-1]), NEAR * away.max())
-    far = np.flatnonzero(~near)
-    return int(far[-1]) + 1 if far.size else 0
