@@ -53,14 +53,18 @@ from .relaxation import LONGER, Relaxation, relaxation
 RESULT_FILE = "fit.json"
 CLOSURE_FOLDER = "closure"
 BASELINE_SAMPLES = "samples-baseline.npz"
-BASELINE_STREAM, CLOSURE_STREAM = 1, 2
+BASELINE_STREAM, CLOSURE_STREAM, PAIRS_STREAM = 1, 2, 3
 """Of random numbers that samples are drawn by."""
 DATA_FILE = "data.npz"
 """The data as they were given."""
 REPLICATES = 64
 BASELINE_CHAINS, BASELINE_ROUNDS = 48, 48
-RELAXING, PAIRS, SAMPLING, RESERVE = 0.15, 0.3, 0.25, 0.1
+RELAXING, PAIRS, SAMPLING, RESERVE = 0.2, 0.3, 0.3, 0.1
 """Shares of the time for measuring how long cells take to settle, for pairs, for samples, and for what comes last."""
+SAMPLED = 3
+"""Models that are sampled: the baseline, the closure by pairs, the closure by chains."""
+CHANCE, FARTHEST = 1.2, 3.0
+"""Misfit, and standard errors of any measure, up to which samples are as like the data as chance lets them be."""
 MAKING = 0.4
 """Of the time for pairs, for making them."""
 ASKING = 0.45
@@ -170,8 +174,7 @@ class Fitting:
         adds = self._adds(plan, baseline, baseline_samples)
         why_silent, events = None if adds else NOTHING if plan.closure else ALONE, list[str]()
         if adds:
-            closure, events = self._train(plan)
-            samples = self._sample(closure, plan.lengths, CLOSURE_STREAM)
+            closure, samples, events = self._closure(plan)
             judged = judge(samples, self.wanted_rows, self.train)
             if judged.misfit > baseline.misfit:
                 why_silent = NO_BETTER
@@ -301,7 +304,7 @@ class Fitting:
     def _lengths(self, moving: Hamiltonian, relaxed: Relaxation) -> Lengths:
         """As long as cells take to settle, or as there is time for."""
         speed = chain_speed(moving, self.train, self.wanted.seed, self.wanted.threads)
-        longest = SAMPLING * self.clock.left * speed / (2 * REPLICATES)
+        longest = SAMPLING * self.clock.left * speed / (SAMPLED * REPLICATES)
         settle = int(np.clip(LONGER * relaxed.mcs, SHORTEST_SETTLE, max(longest, SHORTEST_SETTLE)))
         seconds_per_step = POOL * 2 / 3 * 2 * SWEEPS / speed / 2
         time_left = (1 - SAMPLING - RESERVE) * self.clock.left - POOL * settle / speed
@@ -324,6 +327,24 @@ class Fitting:
 
     # -- the closure -----------------------------------------------------------------------------------------------
 
+    def _closure(self, plan: Plan) -> tuple[Hamiltonian, Snapshots, list[str]]:
+        """As pairs have left it, or trained on by chains where its samples are unlike the states it was trained on, if
+        that brings them nearer; with its samples."""
+        assert plan.closure is not None
+        samples = self._sample(plan.closure, plan.lengths, PAIRS_STREAM)
+        before = judge(samples, self.train_rows, self.train)
+        self.steps = 0
+        if before.misfit <= CHANCE and max(map(abs, before.distances.values())) <= FARTHEST:
+            self.narrator.tell("Its samples are as like the data as chance lets them be: no chains are needed.")
+            return plan.closure, samples, []
+        trained, events = self._train(plan)
+        fresh = self._sample(trained, plan.lengths, CLOSURE_STREAM)
+        if judge(fresh, self.train_rows, self.train).misfit <= before.misfit:
+            return trained, fresh, events
+        kept = "training by chains led away from the data: the network is kept as pairs have left it"
+        self.narrator.tell(f"Note: {kept}.")
+        return plan.closure, samples, [*events, kept]
+
     def _train(self, plan: Plan) -> tuple[Hamiltonian, list[str]]:
         """By chains from scattered starts and from data, from where pairs have led."""
         assert plan.closure is not None
@@ -337,7 +358,8 @@ class Fitting:
         def show(report: Report) -> None:
             self.narrator.show("training by chains", report.step, report.steps)
 
-        share = (1 - SAMPLING - RESERVE) / (1 - RESERVE)
+        last = SAMPLING / SAMPLED
+        share = (1 - SAMPLING - RESERVE) / (1 - SAMPLING + last)
         try:
             model, events = trainer.run(show, deadline=self.clock.until(share)), trainer.events
         except TrainingDiverged:

@@ -16,7 +16,7 @@ from neuralcpm_bridge.snapshots import Snapshots
 from ..hamiltonians import Hamiltonian
 from ..samplers import ExactChains
 
-CHAINS = 48
+CHAINS = 32
 LONGEST = 4000
 """Monte Carlo steps tried at most."""
 NOISE = 3.0
