@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -310,7 +310,8 @@ class Fitting:
         time_left = (1 - SAMPLING - RESERVE) * self.clock.left - POOL * settle / speed
         steps = int(np.clip(time_left / seconds_per_step, FEWEST_STEPS, MOST_STEPS)) // 2 * 2
         settle, steps = self.ranks.agreed(settle), self.ranks.agreed(steps)
-        return Lengths(settle, steps, relaxed.settled and settle >= relaxed.mcs)
+        lengths = Lengths(settle, steps)
+        return replace(lengths, arrive=relaxed.settled and lengths.sample_mcs >= relaxed.mcs)
 
     def _adds(self, plan: Plan, baseline: Judged, samples: Snapshots) -> bool:
         """Whether the data show anything that contact and volume energies do not: to the network, about pairs it has
