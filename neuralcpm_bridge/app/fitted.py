@@ -224,8 +224,8 @@ def _settling(found: FitFolder) -> Iterator[str]:
     said = f"Scattered cells settle in {mcs}"
     if facts.settled is False or facts.sample_mcs < facts.relaxation_mcs:
         yield (
-            f"{said}, and samples ran for {facts.sample_mcs:,}: what forms more slowly was learned from how the data "
-            "last, and samples show as much of it as forms by then. A longer fit (--minutes) runs longer samples."
+            f"{said}, and samples ran for {facts.sample_mcs:,}: of what forms more slowly they show as much as forms "
+            "by then. A longer fit (--minutes) runs longer samples."
         )
     else:
         yield f"{said}; samples ran for {facts.sample_mcs:,}, so the tissue had settled."

@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from training.config import ModelSection
 from training.datasets import RECIPES, TYPE_NAMES, generate, scattered_cells
 from training.engine import engine_model
 from training.fit import Given, Wanted, fit
+from training.fit import fitting as stages
 from training.fit import pairs as pairing
 from training.fit import relaxation as relaxing
 from training.fit.analytic import (
@@ -34,6 +36,7 @@ from training.fit.analytic import (
     warmer,
 )
 from training.fit.closure import Lengths, Sight, closure_config, closure_model
+from training.fit.fitting import Fitting, Narrator
 from training.fit.judging import NO_BETTER, NOTHING, Judged, judge, surprising, verdict
 from training.fit.pairs import Job, Pairs, committee, odds, surprise
 from training.fit.preparing import coarsened, prepare
@@ -225,6 +228,22 @@ def test_a_fit_leaves_what_it_promises_and_goes_on(tmp_path: Path, elongated: Sn
 
 
 @pytest.mark.usefixtures("quick")
+def test_chains_that_lead_away_leave_the_network_as_pairs_have_trained_it(
+    tmp_path: Path, elongated: Snapshots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Fitting(elongated, tmp_path, Wanted(minutes=MINUTES, members=2, seed=3), Narrator())
+    plan = run._plan()
+    assert plan.closure is not None
+    by_pairs = {name: values.clone() for name, values in plan.closure.state_dict().items()}
+    misfits = iter((10.0, 11.0))
+    monkeypatch.setattr(stages, "judge", lambda *_: SimpleNamespace(misfit=next(misfits)))
+    kept, _, events = run._closure(plan)
+    assert "kept as pairs have left it" in events[-1]
+    assert run.steps > 0
+    assert all(torch.equal(values, by_pairs[name]) for name, values in kept.state_dict().items())
+
+
+@pytest.mark.usefixtures("quick")
 def test_given_energies_stay_as_they_are(tmp_path: Path, elongated: Snapshots) -> None:
     like = analytic_start(elongated, SECTION, 0, 1).hamiltonian
     found = fit(elongated, tmp_path / "run", Wanted(minutes=MINUTES, members=1, like=Given(like)))
@@ -242,13 +261,15 @@ def test_too_few_cells_for_a_network_are_fitted_by_contact_and_volume(tmp_path: 
     assert any("too few to learn a network" in line for line in found.found["remarks"])
 
 
-def test_chains_that_do_not_arrive_are_not_compared_with_data() -> None:
-    """From scattered starts the true energy itself would not have brought them there."""
-    assert [group.start for group in Lengths(100, 20).chains] == ["data", "mixed"]
-    leaving, lasting = Lengths(100, 20, arrive=False).chains
-    assert (leaving.start, leaving.reset) == ("data", 1.0)
-    assert lasting.start == "data"
-    assert 0 < lasting.reset < 1
+def test_chains_that_do_not_arrive_in_time_live_as_long_as_training_lasts() -> None:
+    """When they are young, the true energy itself would not have brought them to the data."""
+    lives = []
+    for arrive in (True, False):
+        leaving, scattered = Lengths(100, 600, arrive).chains
+        assert (leaving.start, leaving.reset, scattered.start) == ("data", 1.0, "mixed")
+        lives.append(scattered.sweeps[0] / scattered.reset)
+    assert lives == pytest.approx([100, 300 * 8])
+    assert Lengths(5000, 600, arrive=False).chains[1].reset == pytest.approx(8 / 5000)
 
 
 def test_cells_have_settled_when_chains_from_both_sides_have_met(monkeypatch: pytest.MonkeyPatch) -> None:

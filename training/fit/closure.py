@@ -19,8 +19,8 @@ from ..hamiltonians.graphs import describe
 from ..samplers import ExactChains
 
 POOL = 24
-SWEEPS = 8
-"""Monte Carlo steps of a chain per round of two steps."""
+REFRESH, SWEEPS = 2, 8
+"""Steps of a round, and Monte Carlo steps of a chain in it."""
 MOST_STEPS, FEWEST_STEPS = 700, 120
 PILOT_MCS = 2
 WEIGHT_DECAY = 0.5
@@ -49,24 +49,20 @@ class Lengths:
 
     @property
     def chains(self) -> tuple[ChainSection, ...]:
-        """Some leave the data anew each round and keep the energy right where the data are; the others live long. Where
-        these arrive, they come from scattered starts and find every basin that is not in the data. Where they do not,
-        the true energy itself would not have brought them to the data, and one that does would be too strong: then
-        they come from the data, which the true energy leaves as they are however long it takes."""
+        """A third leaves the data anew each round and keeps the energy right where the data are; the others come from
+        scattered starts and find every basin that is not in the data. Where these do not arrive in a sample's time, the
+        true energy itself would not have brought them to the data by then, and one that does is too strong: they live
+        as long as training lasts, and are old when it ends."""
+        leaving = ChainSection(share=1, start="data", reset=1.0, sweeps=(1.0, 2.0, 4.0))
         if self.arrive:
-            return _leaving((1.0, 2.0, 4.0), 1), self.from_scattered
-        lasting = self.from_scattered.model_copy(update={"start": "data", "share": 1})
-        return _leaving((1.0, 2.0, 4.0, 8.0, 16.0), 2), lasting
+            return leaving, self.from_scattered
+        life = max(self.settle, self.steps / REFRESH * SWEEPS)
+        return leaving, self.from_scattered.model_copy(update={"reset": SWEEPS / life})
 
     @property
     def from_scattered(self) -> ChainSection:
         reset = min(1.0, SWEEPS / self.settle)
         return ChainSection(share=2, start="mixed", reset=reset, sweeps=(float(SWEEPS),), settle=self.settle)
-
-
-def _leaving(sweeps: tuple[float, ...], share: int) -> ChainSection:
-    """Chains that leave the data anew each round."""
-    return ChainSection(share=share, start="data", reset=1.0, sweeps=sweeps)
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,7 @@ def closure_config(
             "optimizer": {
                 "steps": lengths.steps,
                 "batch": POOL // 2,
-                "refresh": 2,
+                "refresh": REFRESH,
                 "lr": 2e-3,
                 "decay": 0.7,
                 "clip": 10.0,

@@ -176,7 +176,9 @@ class Fitting:
         if adds:
             closure, samples, events = self._closure(plan)
             judged = judge(samples, self.wanted_rows, self.train)
-            if judged.misfit > baseline.misfit:
+            if judged.misfit > baseline.misfit and not (
+                self._is_known(plan) and judged.whole and not plan.lengths.arrive
+            ):
                 why_silent = NO_BETTER
         if why_silent:
             closure = plan.baseline if plan.closure is None else silent(plan.closure, plan.baseline)
@@ -227,13 +229,12 @@ class Fitting:
         self.narrator.tell(
             f"Contacts to neighbours of order {section.order}, {100 * start.acceptance:.0f} % of copies accepted; "
             f"cells settle in {'about' if relaxed.settled else 'more than'} {relaxed.mcs} MCS. "
-            f"In {self.wanted.minutes:g} minutes: up to {lengths.steps} steps of training by chains, {REPLICATES} "
-            f"samples of {lengths.sample_mcs} MCS each."
+            f"In {self.wanted.minutes:g} minute{'s' * (self.wanted.minutes != 1)}: up to {lengths.steps} steps of "
+            f"training by chains, {REPLICATES} samples of {lengths.sample_mcs} MCS each."
         )
         if not lengths.arrive:
             self.narrator.tell(
-                f"Note: samples of {lengths.sample_mcs} MCS show what forms by then; what forms more slowly is learned "
-                "from how the data last."
+                f"Note: samples of {lengths.sample_mcs} MCS show what forms by then; chains that train live longer."
             )
         baseline, residual = copy.deepcopy(start.hamiltonian), None
         if self.wanted.like is None:
@@ -318,13 +319,18 @@ class Fitting:
         never seen, or in a measure."""
         if plan.closure is None or plan.seen is None:
             return False
-        if plan.seen.surprise > surprising(SOMETHING, plan.seen.states):
+        if self._is_known(plan):
             return True
         beside_trained = judge(samples, self.train_rows, self.train)
         return any(
             max(map(abs, judged.distances.values()), default=0.0) > surprising(MISSED, len(states))
             for judged, states in ((baseline, self.prepared.judge), (beside_trained, self.train))
         )
+
+    @staticmethod
+    def _is_known(plan: Plan) -> bool:
+        """Whether pairs that it has never seen prove that the network knows something."""
+        return plan.seen is not None and plan.seen.surprise > surprising(SOMETHING, plan.seen.states)
 
     # -- the closure -----------------------------------------------------------------------------------------------
 
@@ -354,7 +360,8 @@ class Fitting:
         config = closure_config(
             plan.section, plan.seen.sight, wanted.members, plan.lengths, wanted.seed, wanted.threads
         )
-        trainer = Trainer(config, self.train, self.folder / CLOSURE_FOLDER, plan.closure, self.starts)
+        start = copy.deepcopy(plan.closure)  # training changes it, and pairs' may be the one that is kept
+        trainer = Trainer(config, self.train, self.folder / CLOSURE_FOLDER, start, self.starts)
 
         def show(report: Report) -> None:
             self.narrator.show("training by chains", report.step, report.steps)

@@ -90,9 +90,10 @@ def verdict(closure: Judged, baseline: Judged, why_silent: str | None, more: str
         ]
         missed = closure.missed
         worst = max(baseline.distances, key=lambda title: abs(baseline.distances[title]))
+        left = abs(closure.distances[worst])
         said.append(
             f"What the baseline misses most: {worst}, by {abs(baseline.distances[worst]):.0f} standard errors; the "
-            f"closure by {abs(closure.distances[worst]):.1f}."
+            f"closure by {left:.{int(left < 10)}f}."
         )
     if missed:
         rest = f" and {len(missed) - NAMED} more" if len(missed) > NAMED else ""

@@ -139,7 +139,7 @@ class Refitting(Fitting):
         assert before.network_weight is not None
         plan.closure.network.load_state_dict(before.network.state_dict())
         plan.closure.network_weight.set(before.network_weight().detach())
-        return replace(plan, lengths=replace(plan.lengths, arrive=True))  # from scattered starts, and from lattices
+        return plan
 
     def _sample(self, model: Hamiltonian, lengths: Lengths, stream: int) -> Snapshots:
         """Samples of the baseline are there: it is as it was."""

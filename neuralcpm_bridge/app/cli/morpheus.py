@@ -151,8 +151,8 @@ def inject(
         temporary.write_bytes(result.content)
     if not distilled:
         copy_beside(artifact.path, output)
-    notes = "; ".join(note.rstrip(".") for note in result.notes)
-    print(f"Wrote {output}: {notes}{_plugin_note(not distilled)}")
+    notes = ". ".join(note[0].upper() + note[1:].rstrip(".") for note in result.notes)
+    print(f"Wrote {output}. {notes}{_plugin_note(not distilled)}")
     print(f"Next: {_run_command(output)}")
 
 

@@ -197,7 +197,8 @@ const showCell = (id) => inTurn(async () => {
   const range = cell.volume_range ? ` (training data: ${shortNumber(cell.volume_range[0])} to ${shortNumber(cell.volume_range[1])})` : "";
   const facts = [["number", cell.id], ["type", cell.type], ["volume", `${cell.volume} sites${range}`]];
   if (cell.aspect_ratio !== null) facts.push(["length over width", cell.aspect_ratio.toFixed(2)]);
-  facts.push(["energy", `${cell.energy.toFixed(2)} = ${cell.symbolic.toFixed(2)} written + ${cell.neural.toFixed(2)} learned`]);
+  const learned = `${cell.neural < 0 ? "-" : "+"} ${Math.abs(cell.neural).toFixed(2)} learned`;
+  facts.push(["energy", `${cell.energy.toFixed(2)} = ${cell.symbolic.toFixed(2)} written ${learned}`]);
   for (const [name, value] of Object.entries(cell.properties)) facts.push([name, shortNumber(value)]);
   const where = !cell.knows_range ? ["training data", "the model does not say"]
     : ["training data", cell.inside ? "has cells like it" : "has no cell like it", cell.inside ? "fine" : "warn"];
