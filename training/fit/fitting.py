@@ -350,6 +350,7 @@ class Fitting:
             return trained, fresh, events
         kept = "training by chains led away from the data: the network is kept as pairs have left it"
         self.narrator.tell(f"Note: {kept}.")
+        self.steps = 0
         return plan.closure, samples, [*events, kept]
 
     def _train(self, plan: Plan) -> tuple[Hamiltonian, list[str]]:
