@@ -261,15 +261,13 @@ def test_too_few_cells_for_a_network_are_fitted_by_contact_and_volume(tmp_path: 
     assert any("too few to learn a network" in line for line in found.found["remarks"])
 
 
-def test_chains_that_do_not_arrive_in_time_live_as_long_as_training_lasts() -> None:
-    """When they are young, the true energy itself would not have brought them to the data."""
-    lives = []
-    for arrive in (True, False):
-        leaving, scattered = Lengths(100, 600, arrive).chains
+def test_chains_live_as_long_as_training_lasts() -> None:
+    """When they are young, the true energy itself would not have brought them to a pattern that forms slowly."""
+    for settle, life in ((100, 300 * 8), (5000, 5000)):
+        leaving, scattered = Lengths(settle, 600).chains
         assert (leaving.start, leaving.reset, scattered.start) == ("data", 1.0, "mixed")
-        lives.append(scattered.sweeps[0] / scattered.reset)
-    assert lives == pytest.approx([100, 300 * 8])
-    assert Lengths(5000, 600, arrive=False).chains[1].reset == pytest.approx(8 / 5000)
+        assert scattered.sweeps[0] / scattered.reset == pytest.approx(life)
+        assert scattered.settle == settle
 
 
 def test_cells_have_settled_when_chains_from_both_sides_have_met(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,12 +36,11 @@ STATES_FOR_KNOTS = 16
 
 @dataclass(frozen=True)
 class Lengths:
-    """`settle`: Monte Carlo steps from a scattered start after which chains are compared with data; they live twice as
-    long on the mean, and so do samples. `steps`: of the optimizer. `arrive`: whether cells have settled by then."""
+    """`settle`: Monte Carlo steps from a scattered start after which chains are compared with data; samples are twice
+    as old. `steps`: of the optimizer."""
 
     settle: int
     steps: int
-    arrive: bool = True
 
     @property
     def sample_mcs(self) -> int:
@@ -50,18 +49,15 @@ class Lengths:
     @property
     def chains(self) -> tuple[ChainSection, ...]:
         """A third leaves the data anew each round and keeps the energy right where the data are; the others come from
-        scattered starts and find every basin that is not in the data. Where these do not arrive in a sample's time, the
-        true energy itself would not have brought them to the data by then, and one that does is too strong: they live
-        as long as training lasts, and are old when it ends."""
+        scattered starts and find every basin that is not in the data. These live as long as training lasts: where a
+        pattern forms slowly, the true energy itself would not have brought young chains to the data, and one that does
+        is too strong."""
         leaving = ChainSection(share=1, start="data", reset=1.0, sweeps=(1.0, 2.0, 4.0))
-        if self.arrive:
-            return leaving, self.from_scattered
-        life = max(self.settle, self.steps / REFRESH * SWEEPS)
-        return leaving, self.from_scattered.model_copy(update={"reset": SWEEPS / life})
+        return leaving, self.from_scattered(max(self.settle, self.steps // REFRESH * SWEEPS))
 
-    @property
-    def from_scattered(self) -> ChainSection:
-        reset = min(1.0, SWEEPS / self.settle)
+    def from_scattered(self, life: int) -> ChainSection:
+        """Chains that live for so many Monte Carlo steps, on the mean, when they have settled."""
+        reset = min(1.0, SWEEPS / life)
         return ChainSection(share=2, start="mixed", reset=reset, sweeps=(float(SWEEPS),), settle=self.settle)
 
 

@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,9 +176,8 @@ class Fitting:
         if adds:
             closure, samples, events = self._closure(plan)
             judged = judge(samples, self.wanted_rows, self.train)
-            if judged.misfit > baseline.misfit and not (
-                self._is_known(plan) and judged.whole and not plan.lengths.arrive
-            ):
+            proven = self._is_known(plan) and judged.whole and not plan.arrives
+            if judged.misfit > baseline.misfit and not proven:
                 why_silent = NO_BETTER
         if why_silent:
             closure = plan.baseline if plan.closure is None else silent(plan.closure, plan.baseline)
@@ -232,16 +231,18 @@ class Fitting:
             f"In {self.wanted.minutes:g} minute{'s' * (self.wanted.minutes != 1)}: up to {lengths.steps} steps of "
             f"training by chains, {REPLICATES} samples of {lengths.sample_mcs} MCS each."
         )
-        if not lengths.arrive:
-            self.narrator.tell(
-                f"Note: samples of {lengths.sample_mcs} MCS show what forms by then; chains that train live longer."
-            )
         baseline, residual = copy.deepcopy(start.hamiltonian), None
         if self.wanted.like is None:
             residual = train_baseline(
-                baseline, data, [lengths.from_scattered], BASELINE_CHAINS, seed, threads, BASELINE_ROUNDS
+                baseline,
+                data,
+                [lengths.from_scattered(lengths.settle)],
+                BASELINE_CHAINS,
+                seed,
+                threads,
+                BASELINE_ROUNDS,
             )
-        return Plan(
+        plan = Plan(
             section,
             start.hamiltonian,
             baseline,
@@ -253,6 +254,11 @@ class Fitting:
             relaxed.settled,
             residual,
         )
+        if not plan.arrives:
+            self.narrator.tell(
+                f"Note: samples of {lengths.sample_mcs} MCS show what forms by then; chains that train live longer."
+            )
+        return plan
 
     def _analytic_start(self) -> Start:
         if self.wanted.like is not None:
@@ -310,9 +316,7 @@ class Fitting:
         seconds_per_step = POOL * 2 / 3 * 2 * SWEEPS / speed / 2
         time_left = (1 - SAMPLING - RESERVE) * self.clock.left - POOL * settle / speed
         steps = int(np.clip(time_left / seconds_per_step, FEWEST_STEPS, MOST_STEPS)) // 2 * 2
-        settle, steps = self.ranks.agreed(settle), self.ranks.agreed(steps)
-        lengths = Lengths(settle, steps)
-        return replace(lengths, arrive=relaxed.settled and lengths.sample_mcs >= relaxed.mcs)
+        return Lengths(self.ranks.agreed(settle), self.ranks.agreed(steps))
 
     def _adds(self, plan: Plan, baseline: Judged, samples: Snapshots) -> bool:
         """Whether the data show anything that contact and volume energies do not: to the network, about pairs it has

@@ -54,6 +54,11 @@ class Plan:
     settled: bool
     residual: float | None
 
+    @property
+    def arrives(self) -> bool:
+        """Whether samples are as old as cells take to settle."""
+        return self.settled and self.lengths.sample_mcs >= self.relaxation
+
     def write(self, folder: Path, identity: dict[str, Any]) -> None:
         tree = {
             "of": identity,
