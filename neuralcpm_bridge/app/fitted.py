@@ -68,7 +68,7 @@ def _head(found: FitFolder) -> str:
     took = f" in {sections.duration(facts.seconds)}" if facts.seconds is not None else ""
     lede = (
         f"Learned{took} from {sections.data_sentence(found.data, facts.states.train)} "
-        f"Judged by {facts.states.judge:,} states{_of_which_kind(facts)}."
+        f"Judged by {_by_which_states(facts)}."
     )
     if facts.like is not None:
         lede += f" Contact and volume energies are those of {facts.like} and stayed as they are."
@@ -82,8 +82,11 @@ def _head(found: FitFolder) -> str:
     return html.paragraph(lede, "lede") + html.cards(cards) + html.contents(CHAPTERS.items())
 
 
-def _of_which_kind(facts: Facts) -> str:
-    return " that were kept apart from training" if facts.kept_apart else " of the same ones"
+def _by_which_states(facts: Facts) -> str:
+    count = facts.states.judge
+    if facts.kept_apart:
+        return f"{count:,} states that were kept apart" if count > 1 else "one state that was kept apart"
+    return f"{count:,} of these same snapshots" if count > 1 else "this same snapshot"
 
 
 # -- does it behave like my data? -------------------------------------------------------------------------------------
@@ -321,7 +324,7 @@ def technical(found: FitFolder) -> str:
         "members of the committee": facts.members if facts.adds else None,
         "rounds of messages": facts.rounds if facts.adds else None,
         "known of what copies kept apart can tell": None if pairs is None else pairs.gain / log(2),
-        "standard errors of it above nothing": None if pairs is None else pairs.standard_errors,
+        "standard errors of it above nothing": None if pairs is None else pairs.standard_errors or None,
         "training steps": facts.steps,
         "time given, minutes": facts.minutes,
         "seed": facts.seed,

@@ -52,6 +52,6 @@ def check_size(lattice: Lattice, mcs: int, chains: int, kept: int = 1) -> None:
     needed = lattice.sites * (BYTES_PER_SITE["layout"] + chains * per_chain)
     if needed > memory():
         raise UserError(
-            f"Runs of {size_text(lattice.shape)} sites, {chains:,} of them with {kept:,} states each, would take about "
-            f"{needed / 1e9:,.0f} GB of memory, but this machine has {memory() / 1e9:.0f} GB: ask for less."
+            f"Such a run ({size_text(lattice.shape)} sites, replicates: {chains:,}, states kept of each: {kept:,}) "
+            f"would take {needed / 1e9:,.0f} GB of memory, but this machine has {memory() / 1e9:.0f} GB: ask for less."
         )

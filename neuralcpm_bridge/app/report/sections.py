@@ -111,9 +111,12 @@ def data_sentence(data: Snapshots | None, snapshots: int | None = None) -> str:
     if data is None:
         return "The data set was not found beside the run: samples and measures of the data are left out."
     cells = np.mean([state.cells.size for state in data])
-    types = f" of the types {', '.join(data.type_names[1:])}" if len(data.type_names) > 1 else ""
+    names = data.type_names[1:]
+    types = f" of the type{'s' if len(names) > 1 else ''} {', '.join(names)}" if names else ""
     lattice = data.lattice
-    text = f"{snapshots or len(data)} snapshots of {size_text(lattice.shape)} sites ({lattice.geometry.name}), "
+    number = snapshots or len(data)
+    text = "1 snapshot" if number == 1 else f"{number} snapshots"
+    text += f" of {size_text(lattice.shape)} sites ({lattice.geometry.name}), "
     count = "1 cell" if round(cells) == 1 else f"{cells:.0f} cells"
     text += f"about {count}{types}, {boundary_text(lattice.boundary)} boundary"
     recipe = data.provenance.get("recipe", {})
