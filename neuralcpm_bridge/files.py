@@ -26,12 +26,29 @@ def check_claim(claimed: int, stored: int, what: str) -> None:
         )
 
 
+def check_folder(folder: str | Path) -> None:
+    """Refuse what can be no folder to write into, before anything is computed for it."""
+    folder = Path(folder)
+    found = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not found.is_dir():
+        raise UserError(f"{found} is a file, but a folder is to be written: choose another name.")
+    if not os.access(found, os.W_OK | os.X_OK):
+        raise UserError(f"{found} must not be written to: choose another place.")
+
+
+def check_file(file: str | Path) -> None:
+    """The same of a file."""
+    file = Path(file)
+    if file.is_dir():
+        raise UserError(f"{file} is a folder, but a file is to be written: give a file name.")
+    check_folder(file.parent)
+
+
 @contextmanager
 def writing(target: str | Path) -> Iterator[Path]:
     """A temporary path that becomes `target` when the block ends well, and vanishes when it does not."""
     target = Path(target)
-    if target.is_dir():
-        raise UserError(f"{target} is a folder, but a file is to be written: give a file name.")
+    check_file(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.stem}-", suffix=target.suffix, dir=target.parent)

@@ -225,9 +225,9 @@ def _type_names(path: Path, stored: NDArray[Any]) -> tuple[str, ...]:
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """All arrays of an `.npz` file, none of which may claim more than the file can hold."""
+    if not zipfile.is_zipfile(path):
+        raise ValueError("no archive of arrays")
     with np.load(path, allow_pickle=False) as archive:
-        if isinstance(archive, np.ndarray):
-            raise ValueError("a single array")
         for key in archive.files:
             _check_size(path, archive.zip, key)
         return {key: _readable(archive[key]) for key in archive.files}

@@ -253,6 +253,27 @@ def test_unwritable_target(tmp_path: Path, refused) -> None:
     assert (tmp_path / "file").read_text() == "kept"
 
 
+def test_a_place_to_write_is_looked_at_before_anything_is_computed(
+    refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, file = "pretrained:elongated-cells", tmp_path / "file"
+    file.touch()
+    monkeypatch.setattr("neuralcpm_bridge.embedded.open_chains", None)
+    monkeypatch.setattr("neuralcpm_bridge.explain.explain", None)
+    monkeypatch.setattr("training.datasets.generate", None)
+    monkeypatch.setattr("training.reproduce.reproduce", None)
+    for verb in (
+        ("simulate", name, "--init", "blob"),
+        ("explain", name),
+        ("reproduce", "elongation"),
+        ("report", tmp_path),
+    ):
+        assert f"{file} is a file, but a folder" in refused(*verb, "-o", file / "within")
+    assert "does not end in .npz" in refused("data", "elongation", "-o", tmp_path / "data.txt")
+    (tmp_path / "folder.npz").mkdir()
+    assert "is a folder, but a file" in refused("data", "elongation", "-o", tmp_path / "folder.npz")
+
+
 def test_wrong_use_is_one_sentence(refused) -> None:
     refused("no-such-verb")
     refused("info")

@@ -129,6 +129,7 @@ def test_lattices_that_are_not_understood(size: str, models: dict[str, Path], re
         ("--lattice", "100000x100000"),
         ("--replicates", 100_000_000),
         ("--mcs", 10**20),
+        ("--frames", 10**6),
         ("--seed", 2**64),
         ("--threads", 10**6),
     ],

@@ -41,4 +41,4 @@ def test_info_of_a_data_set_without_cells_or_names(cli, tmp_path: Path) -> None:
 def test_info_of_no_data_set(refused, tmp_path: Path) -> None:
     assert "no file" in refused("data", "info", tmp_path / "none.npz")
     (tmp_path / "d.npz").write_text("no")
-    assert "not a readable .npz" in refused("data", "info", tmp_path / "d.npz")
+    assert "not a readable .npz data set (no archive of arrays)" in refused("data", "info", tmp_path / "d.npz")

@@ -12,7 +12,7 @@ import typer
 
 from neuralcpm_bridge.errors import UserError
 
-from .options import Json
+from .options import Json, check_data_set
 
 if TYPE_CHECKING:
     from neuralcpm_bridge.snapshots import Snapshots
@@ -135,7 +135,7 @@ def import_(
         voxel=_voxel_size(voxel_size) if voxel_size else None,
         interval=parse_interval(frame_interval) if frame_interval else None,
     )
-    _check_output(output)
+    check_data_set(output)
     sheet = output.with_suffix(".png")
     found = import_files(paths, options, leave_out=sheet)
     for problem in found.problems:
@@ -230,11 +230,6 @@ def _voxel_size(text: str) -> tuple[float, ...]:
     if len(sizes) not in (2, 3) or not all(0 < size < float("inf") for size in sizes):
         raise UserError(f"--voxel-size is {text!r}, but positive numbers are needed: write Z,Y,X, as 2,0.5,0.5.")
     return sizes
-
-
-def _check_output(output: Path) -> None:
-    if output.suffix.lower() != ".npz":
-        raise UserError(f"The data set {output} does not end in .npz: give it that ending.")
 
 
 def _evenly(count: int, most: int) -> list[int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from neuralcpm_bridge.errors import UserError, needs_torch
+from neuralcpm_bridge.files import check_file
 
 from .machine import check_size, usable_cores
 from .options import LARGEST_SEED, MOST, Json, Model
@@ -56,6 +57,7 @@ def distill(
         )
     snapshots = load_snapshots(data, artifact)
     check_size(snapshots.lattice, mcs, max(replicates, 1))
+    check_file(output)
     lengths = tuple(sorted({*(run for run in RUNS if run < steps), *([steps] if steps else [])}))
     with progress("ΔH of pixel copies", unit="states") as bar:
         samples = sample_flips(artifact, snapshots, flips, seed, lengths, bar)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from neuralcpm_bridge.files import check_folder
+
 from .options import LARGEST_SEED, Json, Model
 from .progress import progress
 
@@ -43,6 +45,8 @@ def explain(
 
     artifact = load_artifact(model)
     snapshots = None if data is None else load_snapshots(data, artifact)
+    if output is not None:
+        check_folder(output)
     with progress("response curves", unit="quantities") as bar:
         found = explain(artifact, snapshots, seed=seed, progress=bar)
     if output is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from neuralcpm_bridge.errors import UserError, needs_torch
+from neuralcpm_bridge.files import check_folder
 
 from .machine import usable_cores
 from .options import LARGEST_SEED, LONGEST_MINUTES, Json
@@ -51,7 +52,7 @@ def fit(
         from training.fit import fit as run
     snapshots = _read(data)
     given = None if like is None else like_project(like, snapshots)
-    _refuse_file(output)
+    check_folder(output)
 
     def fitted(threads: int, narrator: Narrator) -> Fit:
         for line in said(given) if given is not None else ():
@@ -85,15 +86,10 @@ def refit(
     with needs_torch("refit"):
         from training.fit.refitting import refit as again
     folder = output or Path(f"{run.resolve()}-refit")
-    _refuse_file(folder)
+    check_folder(folder)
     _run_and_report(
         lambda threads, narrator: again(run, uncertain, folder, minutes, threads, narrator), folder, as_json
     )
-
-
-def _refuse_file(output: Path) -> None:
-    if output.is_file():
-        raise UserError(f"{output} is a file, but a fit writes a folder: choose another name with -o.")
 
 
 def _run_and_report(

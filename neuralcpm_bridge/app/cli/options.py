@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.files import check_file
+
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", help="Model file (model.onnx) or pretrained:NAME.", show_default=False)
 ]
@@ -52,3 +55,10 @@ WholeBlocks = Annotated[
     BlocksChoice,
     typer.Option("--blocks", help="Where sides are no multiples of a network's blocks: keep, crop or pad the lattice."),
 ]
+
+
+def check_data_set(output: Path) -> None:
+    """Refuse what can be no data set to write, before it is made."""
+    if output.suffix.lower() != ".npz":
+        raise UserError(f"The data set {output} does not end in .npz: give it that ending.")
+    check_file(output)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from neuralcpm_bridge.files import check_file
+
 from .options import LARGEST_SEED, MOST
 
 
@@ -37,6 +39,7 @@ def report(
     from ..report.fit_folder import is_fit
     from .machine import usable_cores
 
+    check_file(output)
     if len(runs) == 1 and data is None and is_fit(runs[0]):
         with Console(stderr=True).status("…") as status:
             write_fit_report(Path(runs[0]), output, title=title, tell=status.update)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neuralcpm_bridge.errors import UserError
+from neuralcpm_bridge.files import check_folder
 
 from .machine import check_size, usable_cores
 from .options import LARGEST_SEED, MOST_THREADS, Model
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from neuralcpm_bridge.artifact import Artifact
     from neuralcpm_bridge.recording import Recording
     from neuralcpm_bridge.state import CellState
+
+
+MOST_FRAMES = 2000
+"""Of an animation: each is a picture in memory until the end."""
 
 
 class Layout(str, Enum):
@@ -56,7 +61,8 @@ def simulate(
     ] = None,
     snapshots: Annotated[int, typer.Option(min=1, help="States to save after the initial one, evenly spaced.")] = 10,
     frames: Annotated[
-        int, typer.Option(min=0, help="Frames of the animation of the first replicate; 0: no animation.")
+        int,
+        typer.Option(min=0, max=MOST_FRAMES, help="Frames of the animation of the first replicate; 0: no animation."),
     ] = 60,
     neighbourhood: Annotated[
         str,
@@ -90,6 +96,7 @@ def simulate(
     from neuralcpm_bridge.snapshots import on_boundary_of
 
     check_start(state, init, cells, lattice)
+    check_folder(output)
     artifact = load_artifact(model)
     if state is not None:
         artifact = on_boundary_of(state, artifact)

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import typer
 
 from neuralcpm_bridge.errors import UserError, needs_torch
+from neuralcpm_bridge.files import check_folder
 
 from .machine import check_size, usable_cores
-from .options import LARGEST_SEED, MOST, MOST_THREADS, Json, Model
+from .options import LARGEST_SEED, MOST, MOST_THREADS, Json, Model, check_data_set
 from .progress import SILENT_SECONDS, duration, progress
 
 
@@ -201,6 +202,8 @@ def reproduce(
 
     from rich.console import Console
 
+    if output is not None:
+        check_folder(output)
     console = Console(stderr=True, markup=False)
     with console.status("…") as status:
 
@@ -278,6 +281,7 @@ def _generate(
     recipe = RECIPES[name].on(lattice.value)
     wanted, began = samples or recipe.samples, time.monotonic()
     check_size(recipe.lattice, mcs or recipe.mcs, wanted)
+    check_data_set(output)
     with needs_torch(f"data {name}"), progress(total=wanted, unit="states", keep=True) as bar:
         told = False
 
