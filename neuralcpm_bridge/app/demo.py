@@ -174,8 +174,8 @@ def _take_bundled(folder: Path, narrate: Narrator) -> Models:
 
 def _fit(folder: Path, data: Snapshots, plan: Plan, seed: int, threads: int, narrate: Narrator) -> Models:
     """What `neuralcpm fit data.npz` does, within the demo's time."""
+    from training.fit import Narrator as FitNarrator
     from training.fit import Wanted, fit
-    from training.fit.fitting import Narrator as FitNarrator
 
     with narrate(FIT) as step:
 

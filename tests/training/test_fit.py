@@ -21,7 +21,7 @@ from neuralcpm_bridge.state import CellState
 from training.config import ModelSection
 from training.datasets import RECIPES, TYPE_NAMES, generate, scattered_cells
 from training.engine import engine_model
-from training.fit import Given, Wanted, fit
+from training.fit import Given, Narrator, Wanted, fit
 from training.fit import fitting as stages
 from training.fit import pairs as pairing
 from training.fit import relaxation as relaxing
@@ -36,7 +36,7 @@ from training.fit.analytic import (
     warmer,
 )
 from training.fit.closure import Lengths, Sight, closure_config, closure_model
-from training.fit.fitting import Fitting, Narrator
+from training.fit.fitting import Fitting
 from training.fit.judging import NO_BETTER, NOTHING, Judged, judge, surprising, verdict
 from training.fit.pairs import Job, Pairs, committee, odds, surprise
 from training.fit.preparing import coarsened, prepare

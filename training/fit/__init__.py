@@ -8,6 +8,7 @@ are. What it chose is kept in `plan.json`, so that a run that was killed goes on
 from __future__ import annotations
 
 from .analytic import Given
-from .fitting import Fit, Wanted, fit
+from .fitting import Fit, fit
+from .task import Narrator, Wanted
 
-__all__ = ["Fit", "Given", "Wanted", "fit"]
+__all__ = ["Fit", "Given", "Narrator", "Wanted", "fit"]

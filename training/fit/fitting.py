@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,30 +23,28 @@ from neuralcpm_bridge.timelapse import has_movies, mcs_per_frame
 from ..chains import Starts, started
 from ..config import ModelSection
 from ..export import export
-from ..hamiltonians import CellGraph, Hamiltonian
+from ..hamiltonians import Hamiltonian
 from ..logs import named_parameters
 from ..ranks import Ranks
 from ..samplers import model_of
 from ..trainer import Report, Trainer, TrainingDiverged
-from .analytic import Given, Start, analytic_start, check_like, given_start, train_baseline
+from .analytic import Start, analytic_start, check_like, given_start, train_baseline
 from .closure import (
     FEWEST_STEPS,
     MOST_STEPS,
     POOL,
     SWEEPS,
     Lengths,
-    Sight,
     chain_speed,
     closure_config,
-    closure_model,
-    knots_for,
     silent,
 )
 from .judging import ALONE, NO_BETTER, NOTHING, Judged, judge, rows_of, surprising, verdict
-from .pairs import Job, Pairs, committee, surprise
-from .plan import Plan, Seen, numbers
+from .plan import Plan, numbers
 from .preparing import Prepared, prepare
 from .relaxation import LONGER, Relaxation, relaxation
+from .sight import from_pairs
+from .task import Clock, Narrator, Wanted
 
 RESULT_FILE = "fit.json"
 CLOSURE_FOLDER = "closure"
@@ -65,64 +61,12 @@ SAMPLED = 3
 """Models that are sampled: the baseline, the closure by pairs, the closure by chains."""
 CHANCE, FARTHEST = 1.2, 3.0
 """Misfit, and standard errors of any measure, up to which samples are as like the data as chance lets them be."""
-MAKING = 0.4
-"""Of the time for pairs, for making them."""
-ASKING = 0.45
-"""Of the time for training on them, for whether to see far."""
 SHORTEST_SETTLE = 60
-ROUNDS = (1, 2)
-"""How far a network may see, in cells."""
-FARTHER = 2.0
-"""Standard errors by which a network that sees farther must know more, to be taken."""
 SOMETHING, MISSED = 3.0, 4.0
 """Standard errors by which a network must know more than nothing, or a baseline miss a measure, for a closure."""
-HELPS = 0.02
-"""Gain, in units of log 2, that all states must have over half of them for more of them to help."""
 
 KEPT_IN_MODELS = ("mcs_per_frame", "frame_interval", "time_unit", "like", "not_read")
 """Of what was found, in the model files too."""
-
-Tell = Callable[[str], None]
-Show = Callable[[str, float, float], None]
-"""What is going on, how much of it is done, of how much."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """`like`: analytic energies that stay as they are: the closure is what they miss."""
-
-    minutes: float = 10.0
-    members: int = 4
-    seed: int = 0
-    threads: int = 1
-    like: Given | None = None
-
-
-@dataclass(frozen=True)
-class Narrator:
-    """Who is told: lines that stay, and progress."""
-
-    tell: Tell = field(default=lambda line: None)
-    show: Show = field(default=lambda what, done, total: None)
-
-
-class Clock:
-    """The time that a fit was given."""
-
-    def __init__(self, minutes: float) -> None:
-        self.began, self.seconds = time.monotonic(), 60 * minutes
-
-    @property
-    def spent(self) -> float:
-        return time.monotonic() - self.began
-
-    @property
-    def left(self) -> float:
-        return self.seconds - self.spent
-
-    def until(self, share: float) -> float:
-        """The end, on `time.monotonic`, of a share of what is left."""
-        return time.monotonic() + max(share * self.left, 1.0)
 
 
 class Fit(NamedTuple):
@@ -221,7 +165,11 @@ class Fitting:
         section = start.section.model_copy(update={"properties": data.property_names})
         for line in start.said:
             self.narrator.tell(f"Note: {line}.")
-        closure, seen = self._from_pairs(section, start.hamiltonian) if self.prepared.learnable else (None, None)
+        closure, seen = None, None
+        if self.prepared.learnable:
+            closure, seen = from_pairs(
+                data, section, start.hamiltonian, self.wanted, self.clock.until(PAIRS), self.narrator
+            )
         moving = closure or start.hamiltonian
         relaxed = relaxation(moving, data, seed, threads, RELAXING * self.clock.left)
         lengths = self._lengths(moving, relaxed)
@@ -265,48 +213,6 @@ class Fitting:
             return given_start(self.wanted.like.hamiltonian, self.train, self.wanted.seed, self.wanted.threads)
         section = ModelSection(preset="cellsort", by_type=True)
         return analytic_start(self.train, section, self.wanted.seed, self.wanted.threads)
-
-    def _from_pairs(self, section: ModelSection, analytic: Hamiltonian) -> tuple[Hamiltonian, Seen]:
-        """A closure trained on pairs, which sees as far as pairs kept apart show to be worth it."""
-        deadline = self.clock.until(PAIRS)
-
-        def fresh(sight: Sight, members: int = 1, number: int = 0) -> Hamiltonian:
-            trial, seed = Lengths(SHORTEST_SETTLE, FEWEST_STEPS), self.wanted.seed + 1000 * number
-            config = closure_config(section, sight, members, trial, seed, self.wanted.threads)
-            return closure_model(config, self.train.reading(section.properties), analytic)
-
-        def show(done: float, total: float) -> None:
-            self.narrator.show("training on pairs", round(done, 2), total)
-
-        near, farther, wide = Sight(ROUNDS[0]), Sight(ROUNDS[1]), Sight(ROUNDS[0], knots_for(self.train))
-        network = fresh(wide).network
-        assert isinstance(network, CellGraph)
-        making = time.monotonic() + MAKING * (deadline - time.monotonic())
-        pairs = Pairs(network, analytic, self.train, self.wanted.seed, self.wanted.threads, making)
-        # One network for each question, then the others of the committee: they take about as long together.
-        asking = time.monotonic() + ASKING * (deadline - time.monotonic())
-        asked = [near, farther, *([wide] if wide.knots else [])]
-        answers = dict(zip(asked, pairs.train_each([Job(fresh(sight)) for sight in asked], asking, show), strict=True))
-
-        def worth(sight: Sight) -> bool:
-            return sight in answers and surprise(answers[sight].gains - answers[near].gains) > FARTHER
-
-        chosen = Sight((farther if worth(farther) else near).rounds, wide.knots if worth(wide) else 0)
-        known = {chosen: answers[chosen]} if chosen in answers else {}
-        missing = [number for number in range(self.wanted.members) if number or not known]
-        others = [Job(fresh(chosen, number=number), number) for number in missing]
-        half, *trained = pairs.train_each([Job(fresh(chosen), half=True), *others], deadline, show)
-        members = [*known.values(), *trained]
-        closure = committee(fresh(chosen, self.wanted.members), [each.model for each in members])
-        gains, alone = pairs.gains(closure), members[0]
-        sure = f"{surprise(gains):.1f} standard errors above nothing"
-        self.narrator.tell(
-            f"A network that sees {chosen} knows {gains.mean() / np.log(2):.0%} of what could be known of pairs kept "
-            f"apart ({sure if len(gains) > 1 else 'of one snapshot, so how sure that is cannot be told'})."
-        )
-        more = alone.gains - half.gains
-        helps = surprise(more) > FARTHER and more.mean() > HELPS * np.log(2)
-        return closure, Seen(chosen, float(gains.mean()), surprise(gains), len(gains), bool(helps))
 
     def _lengths(self, moving: Hamiltonian, relaxed: Relaxation) -> Lengths:
         """As long as cells take to settle, or as there is time for."""

@@ -37,12 +37,11 @@ from .fitting import (
     RESULT_FILE,
     Fit,
     Fitting,
-    Narrator,
-    Wanted,
     on_one_thread,
 )
 from .judging import Judged, judge
 from .plan import Plan, read_analytic
+from .task import Narrator, Wanted
 
 MODEL_FILE = "model.onnx"
 RETURNING = 0.5

@@ -15,8 +15,7 @@ from neuralcpm_bridge.sampling import GROWTH_MCS, sample_from_mixed
 from neuralcpm_bridge.snapshots import Snapshots
 
 from ..config import Config, make_config
-from ..fit import Wanted, fit
-from ..fit.fitting import Narrator
+from ..fit import Narrator, Wanted, fit
 from ..hamiltonians import Hamiltonian
 from ..samplers import model_of
 from ..trainer import Trainer

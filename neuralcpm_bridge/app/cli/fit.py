@@ -19,8 +19,7 @@ from .progress import progress
 
 if TYPE_CHECKING:
     from neuralcpm_bridge.snapshots import Snapshots
-    from training.fit import Fit
-    from training.fit.fitting import Narrator
+    from training.fit import Fit, Narrator
 
 
 TYPES_FILE = "types.csv"
@@ -97,7 +96,7 @@ def _run_and_report(
 ) -> None:
     """Run with a bar on the first of all ranks, and say what was found; the others work in silence."""
     from neuralcpm_bridge.app.fitted import write_fit_report
-    from training.fit.fitting import Narrator
+    from training.fit import Narrator
     from training.ranks import Ranks
 
     ranks = Ranks.joined()
