@@ -41,6 +41,11 @@ def number(value: float | int | str | None) -> str:
     return f"{value:.4g}"
 
 
+def rough(value: float) -> str:
+    """Two figures, or all in front of the point: of errors and orders of magnitude."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def paragraph(text: str, style: str = "") -> str:
     return f'<p class="{escape(style)}">{escape(text)}</p>' if style else f"<p>{escape(text)}</p>"
 

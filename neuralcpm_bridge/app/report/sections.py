@@ -282,7 +282,7 @@ def measure_table(wanted: Rows, models: Mapping[str, Rows]) -> tuple[str, str]:
 def _with_error(measured: Measured | None) -> html.Figure | None:
     if measured is None:
         return None
-    return html.Figure(f"{html.number(measured.mean)} ±\N{NO-BREAK SPACE}{measured.error:.2g}")
+    return html.Figure(f"{html.number(measured.mean)} ±\N{NO-BREAK SPACE}{html.rough(measured.error)}")
 
 
 def _verdict(names: Sequence[str], marks: Sequence[Sequence[bool]]) -> str:

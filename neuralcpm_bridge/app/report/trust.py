@@ -117,7 +117,7 @@ def doubt_chart(found: Sequence[Doubt]) -> str:
 
 
 def _row(doubt: Doubt, typical: float, most: float, farthest: float) -> str:
-    told = f"members differ by {_energy(typical)}, 95 % of copies below {_number(max(most, 0.01))} T"
+    told = f"members differ by {_energy(typical)}, 95 % of copies below {html.rough(max(most, 0.01))} T"
     if doubt.inside is not None:
         told += f"; {_share(doubt.inside)} of cells inside"
     scale, colour = 96 / farthest, colour_of(0)
@@ -133,11 +133,7 @@ def _row(doubt: Doubt, typical: float, most: float, farthest: float) -> str:
 
 def _energy(value: float) -> str:
     """In units of the temperature; what is far below changes nothing."""
-    return f"{_number(value)} T" if value >= 0.01 else "less than 0.01 T"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+    return f"{html.rough(value)} T" if value >= 0.01 else "less than 0.01 T"
 
 
 def _share(value: float | None) -> html.Figure:
