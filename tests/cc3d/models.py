@@ -22,14 +22,19 @@ def tissue(
     target_volume: float = 40.0,
     strength: float = 0.5,
     network_weight: float = 2.0,
-    boundary: str = "periodic",
+    boundary: str | Sequence[str] = "periodic",
     padding: str | None = None,
     properties: tuple[str, ...] = (),
     geometry: str = "square",
     members: int = 1,
+    order: int | None = None,
+    knots: int = 0,
     seed: int = 0,
 ) -> Hamiltonian:
-    """Cells that hold together, sort slowly and keep their size; the network's part is a nudge."""
+    """Cells that hold together, sort slowly and keep their size; the network's part is a nudge.
+
+    `knots`: of energies by distance, random ones.
+    """
     torch.manual_seed(seed)
     lattice = LatticeEntry.of(geometry, boundary)
     model = make_preset(
@@ -40,6 +45,8 @@ def tissue(
         padding=padding,
         properties=properties,
         members=members,
+        order=order,
+        knots=knots,
     )
     with torch.no_grad():
         if model.symbolic is not None:
@@ -47,6 +54,10 @@ def tissue(
             energies.copy_(torch.linspace(4.0, 6.0, energies.numel()))
             model.symbolic.volume.strength.set(torch.full_like(model.symbolic.volume.strength.raw, strength))
             model.symbolic.weight.set(torch.tensor(1.0))
+        if knots and model.network is not None:
+            model.network.reach.fill_(2.0 * knots)
+            for member in model.network.members:
+                member.pairs.normal_()
         if model.network is not None and hasattr(model.network_weight, "raw"):
             model.network_weight.set(torch.tensor(network_weight))
     return model

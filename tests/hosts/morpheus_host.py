@@ -153,6 +153,24 @@ def graph_model(
     return export(Hamiltonian(TYPES, symbolic, made.network, 20.0, lattice=made.lattice, cells=51), path)
 
 
+def knotted_model(
+    path: Path, geometry: str, boundary: str | Sequence[str], volume: float, order: int = 4, knots: int = 12
+) -> Artifact:
+    """Contacts, volumes and a cell graph of one order, with (`knots`) energies of all pairs by their distance."""
+    torch.manual_seed(2)
+    lattice = LatticeEntry.of(geometry, boundary)
+    made = make_preset(
+        "graph2-closure", types=TYPES, lattice=lattice, target_volume=volume, order=order, members=2, knots=knots
+    )
+    if knots:
+        with torch.no_grad():
+            made.network.reach.fill_(24.0)
+            for member in made.network.members:
+                member.pairs.normal_()
+    symbolic = Symbolic(Contact(3.0 + torch.rand(3, 3), order), Volume(torch.tensor([1.0]), torch.tensor([volume])))
+    return export(Hamiltonian(TYPES, symbolic, made.network, 5.0, lattice=lattice, cells=51), path)
+
+
 def blocks(lattice: Lattice, side: int, gap: int = 1, types: int = 2, shift: int = 0) -> CellState:
     """Cells of `side` sites along every axis on a grid, types by turns, moved by `shift` (across periodic borders)."""
     ids = np.zeros(lattice.shape, dtype=np.int32)

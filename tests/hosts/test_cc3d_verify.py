@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from cc3d_steppables.new import write_project
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.state import CellState
 
 from ..cc3d.models import tissue_model
 from .cc3d_tools import life_project, needs_cc3d, run, verified
+from .test_cc3d_terms import tissue
 
 pytestmark = needs_cc3d
 
@@ -53,6 +55,39 @@ def test_generated_project(tmp_path: Path, cli, monkeypatch: pytest.MonkeyPatch,
     assert report["max_abs_error_symbolic"] <= 1e-5
     assert report["max_abs_error_neural"] <= 1e-3
     assert report["decision_mismatch"] <= 1e-4
+
+
+@pytest.mark.parametrize("knots", [0, 12])
+@pytest.mark.parametrize(
+    "lattice",
+    [
+        Lattice.of((34, 39), "square", "free"),
+        Lattice.of((34, 39), "square", ("free", "periodic")),
+        Lattice.of((32, 44), "hexagonal", "free"),
+        Lattice.of((52, 26), "hexagonal", "periodic"),
+        Lattice.of((15, 17, 24), "cubic", "free"),
+        Lattice.of((15, 17, 24), "cubic", ("periodic", "free", "periodic")),
+    ],
+    ids=lambda lattice: f"{lattice.geometry.name} {'-'.join(lattice.boundary)}",
+)
+def test_cell_graphs_of_order_4(lattice: Lattice, knots: int, tmp_path: Path) -> None:
+    """With energies of all pairs of cells by their distance, and without."""
+    model = tissue_model(
+        tmp_path / "model.onnx",
+        "graph2-closure",
+        geometry=lattice.geometry.name,
+        boundary=lattice.boundary,
+        target_volume=60.0 if lattice.dimension == 3 else 36.0,
+        members=2,
+        order=4,
+        knots=knots,
+    )
+    project = write_project(model, tissue(lattice), tmp_path / "made")
+    report = verified(project, flips=5_000, exact=200)
+    print(report)
+    assert report["ok"], report
+    assert report["flips"] >= 5_000
+    assert report["max_abs_error_symbolic"] <= 1e-5
 
 
 def test_a_model_as_the_whole_energy(tmp_path: Path) -> None:
