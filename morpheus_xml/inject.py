@@ -5,6 +5,7 @@ Edits are spliced into the file's bytes, so that everything else stays as it was
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,13 +99,14 @@ def match_types(model: ModelFile, meta: Metadata, given: dict[str, str]) -> dict
     """The model's type of every cell type of the file; nothing is guessed."""
     names = [entry.name for entry in model.cell_types]
     mapped = map_types(dict(enumerate([model.medium, *names])), meta.types, given)
-    for name, number in zip(names, list(mapped.values())[1:], strict=True):
-        if number == UNMAPPED:
-            raise UserError(
-                f"The cell type {name!r} of {model.path} is not one of the learned model ({', '.join(meta.types)}): "
-                f"say which it is, for example --types {name}={meta.types[-1]} (={meta.types[0]}: the model does not "
-                "see such cells)."
-            )
+    unmapped = [name for name, number in zip(names, list(mapped.values())[1:], strict=True) if number == UNMAPPED]
+    if unmapped:
+        example = " ".join(f"--types {shlex.quote(f'{name}={meta.types[-1]}')}" for name in unmapped)
+        raise UserError(
+            f"Cell types of {model.path} that the learned model ({', '.join(meta.types)}) does not have: "
+            f"{', '.join(unmapped)}: say what each of them is, for example {example} (={meta.types[0]}: the model does "
+            "not see such cells)."
+        )
     return {name: meta.types[number] for name, number in zip(names, list(mapped.values())[1:], strict=True)}
 
 

@@ -126,7 +126,7 @@ def test_a_bad_file_costs_nothing(content: str, refused, closure: Artifact, tmp_
 
 def test_mistakes_cost_one_sentence(refused, closure: Artifact, user_model: Path, states: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.xml"
-    assert "say which it is" in refused("morpheus", "inject", user_model, closure.path, "-o", out)
+    assert "say what each of them is" in refused("morpheus", "inject", user_model, closure.path, "-o", out)
     assert "not understood" in refused("morpheus", "inject", user_model, closure.path, "-o", out, "--types", "red")
     assert "no model file" in refused("morpheus", "inject", user_model, tmp_path / "gone.onnx", "-o", out)
     assert "distil it" in refused("morpheus", "new", closure.path, "--state", states, "-o", out, "--distilled")

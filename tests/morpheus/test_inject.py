@@ -79,7 +79,8 @@ def test_distilled_takes_the_place_of_the_plugin(user_model: Path, closure: Arti
 @pytest.mark.parametrize(
     ("types", "sentence"),
     [
-        ({"red": "A"}, "'blue' of .* is not one of the learned model .medium, A, B.: say which"),
+        ({"red": "A"}, "model .medium, A, B. does not have: blue: say what each of them is"),
+        ({}, "does not have: red, blue: say .* for example --types red=B --types blue=B .=medium"),
         ({"red": "A", "blue": "C"}, "maps 'blue' to 'C', but the model knows medium, A, B"),
         ({"red": "A", "blue": "B", "green": "A"}, "cell type 'green', but the project has medium, red, blue"),
     ],
