@@ -13,7 +13,8 @@ from morpheus_xml.new import RunPlan, new_model
 from morpheus_xml.reader import read_model
 from neuralcpm_bridge.app.scaleout import MorpheusWork, gather, planned, run_many, summary
 from neuralcpm_bridge.errors import UserError
-from neuralcpm_bridge.snapshots import load_snapshots
+from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
+from neuralcpm_bridge.state import CellState
 from tests.morpheus.conftest import analytic
 from tests.morpheus.test_new import tissue
 from tests.morpheus.test_snapshots import plotted
@@ -102,6 +103,18 @@ def test_failed_runs_are_repeated_and_named(host: Made, tmp_path: Path) -> None:
     assert told.startswith("2 of 3 runs finished")
     assert "run-002 (q = never, seed 2) failed 2 times: " in told
     assert load_snapshots(out / "snapshots.npz").arrays["run"].tolist() == [0, 0, 1, 1]
+
+
+def test_runs_on_different_lattices_keep_their_own_states(host: Made, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    outcomes = run_many(host(""), planned(2, [], 0), out)
+    second = out / "run-001" / "snapshots.npz"
+    cropped = CellState(tissue(1).ids[:20], tissue(1).types)
+    Snapshots.from_states([cropped], type_names=load_snapshots(second).type_names).save(second)
+    assert gather(out, outcomes) is None
+    told = summary(outcomes, None, out)
+    assert told.startswith("2 of 2 runs finished; table")
+    assert f"lattices differ, so every run keeps its own states: {out / 'run-000' / 'snapshots.npz'}" in told
 
 
 def test_verbs_run_ensembles(cli, refused, host: Made, tmp_path: Path) -> None:

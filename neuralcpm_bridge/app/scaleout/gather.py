@@ -36,14 +36,10 @@ def write_table(file: Path, outcomes: Sequence[Outcome]) -> None:
 
 def gather(folder: Path, outcomes: Sequence[Outcome]) -> Path | None:
     """One data set of all runs that ended well, with `run`, `replicate` and the scanned numbers of every state; None
-    where no run left one.
+    where no run left one, or where their lattices differ.
     """
-    found = [
-        (outcome.run, load_snapshots(file))
-        for outcome in outcomes
-        if outcome.error is None and (file := folder / outcome.run.name / SNAPSHOTS_FILE).is_file()
-    ]
-    if not found:
+    found = [(run, load_snapshots(file)) for run, file in _left(folder, outcomes)]
+    if not found or any(snapshots.lattice != found[0][1].lattice for _, snapshots in found):
         return None
     columns: dict[str, list[Any]] = {"run": [], "replicate": []}
     for run, snapshots in found:
@@ -65,6 +61,12 @@ def gather(folder: Path, outcomes: Sequence[Outcome]) -> Path | None:
     return file
 
 
+def _left(folder: Path, outcomes: Sequence[Outcome]) -> list[tuple[Run, Path]]:
+    """Runs that ended well, and the data sets they left."""
+    files = [(outcome.run, folder / outcome.run.name / SNAPSHOTS_FILE) for outcome in outcomes if outcome.error is None]
+    return [(run, file) for run, file in files if file.is_file()]
+
+
 def _numbers(run: Run) -> dict[str, float]:
     """Scanned values that are numbers, by names that a data set's file can have."""
     numbers = {}
@@ -79,5 +81,8 @@ def summary(outcomes: Sequence[Outcome], file: Path | None, folder: Path) -> str
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     where = f", gathered in {file}" if file is not None else ""
     lines = [f"{len(outcomes) - len(failed)} of {len(outcomes)} runs finished{where}; table: {folder / RUNS_FILE}."]
+    alone = [file for _, file in _left(folder, outcomes)]
+    if file is None and alone:
+        lines.append(f"Their lattices differ, so every run keeps its own states: {alone[0]} and so on.")
     lines += [f"{outcome.run} failed {outcome.attempts} times: {outcome.error}" for outcome in failed]
     return "\n".join(lines)
