@@ -274,6 +274,15 @@ def test_a_place_to_write_is_looked_at_before_anything_is_computed(
     assert "is a folder, but a file" in refused("data", "elongation", "-o", tmp_path / "folder.npz")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a place that is always full")
+def test_a_full_disk_under_the_output_is_one_sentence() -> None:
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-c", "from neuralcpm_bridge.app.cli import main; main()", "models"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "neuralcpm: There is no space left for what is printed: free space.\n"
+
+
 def test_wrong_use_is_one_sentence(refused) -> None:
     refused("no-such-verb")
     refused("info")

@@ -87,7 +87,7 @@ class TypeTable:
 
 
 def read_type_table(path: Path) -> TypeTable:
-    with reading(path, "a readable table of types", "give a CSV file"):
+    with reading(path, "a readable table of types", "save it as CSV in UTF-8"):
         return _table(path, path.read_text(encoding="utf-8-sig"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import sys
 import tempfile
@@ -97,6 +98,8 @@ def run(arguments: list[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return 130
     except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            return _refuse(f"There is no space left for {error.filename or 'what is printed'}: free space.")
         log = Path(tempfile.mkstemp(prefix="neuralcpm-", suffix=".log")[1])
         log.write_text(traceback.format_exc(), encoding="utf-8")
         print(f"neuralcpm: unexpected {type(error).__name__}: {error} (details in {log})", file=sys.stderr)
