@@ -294,7 +294,7 @@ def _print_info(name: str, facts: dict[str, Any]) -> None:
         "fragmented cells": f"{facts['fragmented_cells']:.2g} per state",
         "heterotypic boundary": _number(facts["heterotypic_fraction"]),
         "further arrays": ", ".join(facts["arrays"]) or "–",
-        "measured": f"{facts['measured_states']} states",
+        "measured": "1 state" if facts["measured_states"] == 1 else f"{facts['measured_states']} states",
         "provenance": ", ".join(f"{key}: {_brief(value)}" for key, value in facts["provenance"].items()) or "–",
     }
     for key, value in rows.items():
@@ -319,4 +319,6 @@ def _number(value: float | None) -> str:
 
 
 def _brief(value: Any) -> str:
-    return f"{len(value)} entries" if isinstance(value, (list, dict)) else str(value)
+    if not isinstance(value, (list, dict)):
+        return str(value)
+    return "1 entry" if len(value) == 1 else f"{len(value)} entries"

@@ -130,9 +130,9 @@ def simulate(
     recording.keep(output, provenance, console.print)
     interrupted = _watch(running, recording, mcs, snapshots, frames)
     written = recording.save(output, provenance | asdict(running.counts) | {"interrupted": interrupted})
-    counts = running.counts
+    counts, kept = running.counts, len(recording.times) * replicates
     console.print(
-        f"{'Interrupted: ' if interrupted else ''}{len(recording.times) * replicates} states in {output}; "
+        f"{'Interrupted: ' if interrupted else ''}{kept} state{'s' if kept > 1 else ''} in {output}; "
         f"{counts.attempts:,} attempts, {counts.proposals:,} proposals, {counts.accepted:,} accepted on "
         f"{running.name}. Wrote {', '.join(file.name for file in written)}."
     )
