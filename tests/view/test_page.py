@@ -101,7 +101,13 @@ def test_charts_follow_and_show_the_data(show) -> None:
     assert page.evaluate("document.querySelectorAll('#charts .band').length") == 3  # volume, shapes of two types
     for _ in range(2):
         page.click("#step")
-    page.wait_for("document.querySelector('#charts polyline').getAttribute('points').split(' ').length >= 2")
+    page.wait_for("document.querySelector('#charts polyline').getAttribute('points').split(' ').length === 3")
+    slide(page, "#steps", 3)
+    page.click("#run")
+    page.wait_for("Number(document.querySelector('#mcs').textContent) >= 50")
+    page.click("#run")
+    ends = "[...document.querySelectorAll('#charts svg')].map((chart) => [...chart.querySelectorAll('text')].pop())"
+    page.wait_for(f"{ends}.every((end) => end.textContent === document.querySelector('#mcs').textContent + ' MCS')")
 
 
 def test_slices(show) -> None:

@@ -164,6 +164,12 @@ def number(asked: dict[str, Any], name: str, otherwise: float | None = None) -> 
     return found
 
 
+def still(server: ViewServer, asked: dict[str, Any]) -> Answer:
+    """A frame that stays: measured, so that charts end with it."""
+    server.tissue.look()
+    return frame(server, asked)
+
+
 def frame(server: ViewServer, asked: dict[str, Any]) -> Answer:
     """What is to be drawn now: the length of a JSON text, the text, and the ids of the plane as 32-bit integers."""
     tissue, axis = server.tissue, asked_axis(server, asked)
@@ -236,7 +242,7 @@ def animation(server: ViewServer, asked: dict[str, Any]) -> Answer:
 READS: dict[str, Callable[[ViewServer, dict[str, Any]], Answer]] = {
     "about": lambda server, asked: as_json(server.about),
     "plane": plane,
-    "frame": frame,
+    "frame": still,
     "rows": lambda server, asked: as_json(server.tissue.memory.rows),
     "cell": lambda server, asked: as_json(server.tissue.cell(int(number(asked, "id")))),
     "snapshot.png": snapshot,

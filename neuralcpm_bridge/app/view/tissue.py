@@ -76,6 +76,11 @@ class Tissue:
         if self._measuring <= MEASURING * (time.perf_counter() - self._looked):
             self._look()
 
+    def look(self) -> None:
+        """Measure the present state, whatever it takes: what stands still is not to be older on charts than it is."""
+        if self.memory.rows[-1]["mcs"] != self.mcs:
+            self._look()
+
     def set(self, temperature: float | None = None, weight: float | None = None) -> None:
         """Change what the tissue moves under, from now on."""
         if temperature is not None:

@@ -106,6 +106,8 @@ function show() {
 const steps = () => SPEEDS[Number($("steps").value)];
 const advance = () => inTurn(async () => takeFrame(await ask("advance", { mcs: steps(), ...view() })));
 
+const settle = () => inTurn(async () => takeFrame(await ask(`frame?${query()}`)));
+
 async function live() {
   while (state.running) {
     const began = performance.now();
@@ -113,6 +115,7 @@ async function live() {
     if (state.chosen !== null) await showCell(state.chosen);
     await new Promise((resume) => setTimeout(resume, Math.max(0, FRAME - (performance.now() - began))));
   }
+  await settle();
 }
 
 function pause() {
@@ -130,6 +133,7 @@ function toggle() {
 async function step() {
   pause();
   await advance();
+  await settle();
   if (state.chosen !== null) await showCell(state.chosen);
 }
 
