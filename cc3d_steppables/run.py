@@ -176,7 +176,7 @@ def failure(code: int, lines: list[str], python: str, log: Path) -> str:
         found = re.match(r"neuralcpm_bridge\.errors\.UserError: (.*)", line)
         if found:
             return f"{found.group(1)} (log: {log})"
-        if re.match(r"ModuleNotFoundError: No module named '(cc3d_steppables|neuralcpm_bridge)", line):
+        if re.search(r"ModuleNotFoundError: No module named '(cc3d_steppables|neuralcpm_bridge)", line):
             return f"{python} does not have this package: run neuralcpm cc3d setup --python {quote(python)}."
     if any(os.strerror(errno.ENOSPC) in line for line in lines):
         return f"CompuCell3D found no space left for its output: free space or choose another place (log: {log})."

@@ -96,8 +96,10 @@ def test_sentences_about_a_failed_run() -> None:
     log = Path("run.log")
     ours = ["Traceback", "neuralcpm_bridge.errors.UserError: NeuralHamiltonian stopped at MCS 3: why.", "more"]
     assert failure(1, ours, "python", log) == "NeuralHamiltonian stopped at MCS 3: why. (log: run.log)"
-    missing = ["ModuleNotFoundError: No module named 'cc3d_steppables'"]
-    assert "neuralcpm cc3d setup --python '/my envs/python'" in failure(1, missing, "/my envs/python", log)
+    missing = "ModuleNotFoundError: No module named 'cc3d_steppables'"
+    by_python = f"python: Error while finding module specification for 'cc3d_steppables.hostrun' ({missing})"
+    for line in (missing, by_python):
+        assert "neuralcpm cc3d setup --python '/my envs/python'" in failure(1, [line], "/my envs/python", log)
     assert INTERPRETER in failure(0, [""], "/bin/true", log)
     assert "signal 11" in failure(-11, ["last words"], "python", log)
     assert "exit code 1 (last words)" in failure(1, ["last words"], "python", log)
