@@ -75,7 +75,7 @@ def table(
     body, numeric = [], [False] * len(head)
     marks = [list(row) for row in marked]
     for index, (name, *values) in enumerate(rows):
-        cells = [f'<th scope="row">{escape(str(name))}</th>']
+        cells = [f'<th scope="row">{escape(_breakable(str(name)))}</th>']
         for place, value in enumerate(values):
             style = "" if isinstance(value, str) and not isinstance(value, Figure) else "number"
             numeric[place + 1] |= isinstance(value, (int, float, Figure))
@@ -88,6 +88,11 @@ def table(
     )
     top = f"<thead><tr>{titles}</tr></thead>" if any(head) else ""
     return f'<div class="wide"><table>{top}<tbody>{"".join(body)}</tbody></table></div>' if body else ""
+
+
+def _breakable(name: str) -> str:
+    """A narrow page parts long names behind their underscores."""
+    return name.replace("_", "_\N{ZERO WIDTH SPACE}")
 
 
 def hash_table(rows: Iterable[tuple[str, str]]) -> str:

@@ -71,7 +71,7 @@ def curves(found: Explanation, most: int | None = None) -> str:
 def closest_terms(found: Distilled) -> str:
     """The analytic terms that come closest to the network."""
     rows = [
-        [name, value, "" if name.startswith("target_") else html.Figure(f"{100 * found.shares[name]:.0f} %")]
+        [name, value, "" if name.startswith("target_") else html.Figure(f"{round(100 * found.shares[name])} %")]
         for name, value in found.values.items()
     ]
     total = ["all together", "", html.Figure(f"{100 * max(found.r2_held_out, 0.0):.0f} %")]
