@@ -45,9 +45,9 @@ class Trial:
 
 TRIALS = {
     "cc3d": Trial("cc3d", "elongated-cells", 4000),
-    "cc3d-3d": Trial("cc3d", "elongated-cells-3d", 2000),
+    "cc3d-3d": Trial("cc3d", "elongated-cells-3d", 1000),
     "morpheus": Trial("morpheus", "elongated-cells", 4000),
-    "morpheus-hexagonal": Trial("morpheus", "elongated-cells-hexagonal", 8000),
+    "morpheus-hexagonal": Trial("morpheus", "elongated-cells-hexagonal", 4000),
 }
 
 
