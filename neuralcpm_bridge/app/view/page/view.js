@@ -198,7 +198,7 @@ const showCell = (id) => inTurn(async () => {
     return forget(`Cell ${id} is gone.`);
   }
   $("cell-hint").hidden = true;
-  const range = cell.volume_range ? ` (training data: ${shortNumber(cell.volume_range[0])} to ${shortNumber(cell.volume_range[1])})` : "";
+  const range = cell.volume_range ? ` (training data: ${cell.volume_range.map(Math.round).join(" to ")})` : "";
   const facts = [["number", cell.id], ["type", cell.type], ["volume", `${cell.volume} sites${range}`]];
   if (cell.aspect_ratio !== null) facts.push(["length over width", cell.aspect_ratio.toFixed(2)]);
   const learned = `${cell.neural < 0 ? "-" : "+"} ${Math.abs(cell.neural).toFixed(2)} learned`;
