@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from dataclasses import replace
@@ -21,7 +22,7 @@ from neuralcpm_bridge.state import CellState
 from training.config import ModelSection
 from training.datasets import RECIPES, TYPE_NAMES, generate, scattered_cells
 from training.engine import engine_model
-from training.fit import Given, Narrator, Wanted, fit
+from training.fit import Given, Narrator, Wanted, fit, sight
 from training.fit import fitting as stages
 from training.fit import pairs as pairing
 from training.fit import relaxation as relaxing
@@ -128,6 +129,40 @@ def test_networks_trained_side_by_side_are_the_members_of_a_committee(
         of_each = torch.cat([odds(model, pairs.apart[0]) for model in alone], dim=1)
         torch.testing.assert_close(odds(together, pairs.apart[0]), of_each, rtol=1e-4, atol=1e-4)
     assert of_each.std(1).min() > 0
+
+
+def test_pairs_by_chains_of_a_closure_hide_what_it_knows(elongated: Snapshots, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"PARTS": 10, "CLOSURE_PARTS": 6, "MOST_STEPS": 100}.items():
+        monkeypatch.setattr(pairing, name, value)
+    start = analytic_start(elongated, SECTION, 0, 1)
+    config = closure_config(start.section, Sight(1), 1, Lengths(60, 120), 0, 1)
+    model = closure_model(config, elongated, start.hamiltonian)
+    assert isinstance(model.network, CellGraph)
+    pairs = Pairs(model.network, start.hamiltonian, elongated, 0, 1, time.monotonic() + 600)
+    fresh_one = copy.deepcopy(model)
+    closure = pairs.train(Job(model), 600).model
+    assert pairs.gains(closure).mean() > 0
+    parts = pairs.follow(closure, time.monotonic() + 600)
+    np.testing.assert_allclose(pairs.gains(closure, parts), 0, atol=1e-4)
+    assert pairs.gains(fresh_one, parts).mean() < 0
+    assert len(pairs.all) == len(pairs.half) == 2
+    assert pairs.apart[-len(parts) :] == parts
+
+
+@pytest.mark.parametrize(("hard", "generations"), [(2.0, 1), (-2.0, sight.GENERATIONS)])
+def test_generations_follow_until_pairs_are_hard_to_tell(
+    elongated: Snapshots, monkeypatch: pytest.MonkeyPatch, hard: float, generations: int
+) -> None:
+    for name, value in {"PARTS": 4, "CLOSURE_PARTS": 4, "MOST_STEPS": 10}.items():
+        monkeypatch.setattr(pairing, name, value)
+    monkeypatch.setattr(sight, "HARD", hard)
+    start = analytic_start(elongated, SECTION, 0, 1)
+    config = closure_config(start.section, Sight(1), 1, Lengths(60, 120), 0, 1)
+    model = closure_model(config, elongated, start.hamiltonian)
+    assert isinstance(model.network, CellGraph)
+    pairs = Pairs(model.network, start.hamiltonian, elongated, 0, 1, time.monotonic() + 600)
+    sight.follow(pairs, model, time.monotonic() + 600, Narrator())
+    assert len(pairs.all) == 1 + generations
 
 
 def test_what_is_no_tissue_is_refused_in_a_sentence(elongated: Snapshots) -> None:

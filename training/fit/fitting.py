@@ -55,7 +55,7 @@ DATA_FILE = "data.npz"
 """The data as they were given."""
 REPLICATES = 64
 BASELINE_CHAINS, BASELINE_ROUNDS = 48, 48
-RELAXING, PAIRS, SAMPLING, RESERVE = 0.2, 0.3, 0.3, 0.1
+RELAXING, PAIRS, SAMPLING, RESERVE = 0.2, 0.4, 0.3, 0.1
 """Shares of the time for measuring how long cells take to settle, for pairs, for samples, and for what comes last."""
 SAMPLED = 3
 """Models that are sampled: the baseline, the closure by pairs, the closure by chains."""

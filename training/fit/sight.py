@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from numpy.typing import NDArray
 
 from neuralcpm_bridge.snapshots import Snapshots
 
@@ -16,16 +17,20 @@ from .pairs import Job, Pairs, committee, surprise
 from .plan import Seen
 from .task import Narrator, Wanted
 
-MAKING = 0.4
-"""Of the time for pairs, for making them."""
+MAKING, FOLLOWING = 0.2, 0.4
+"""Of the time for pairs, for making those by H_S; of what is left, for generations that follow."""
 ASKING = 0.45
 """Of the time for training on them, for whether to see far."""
+GENERATIONS = 4
+"""That follow at most."""
+HARD = 0.1
+"""Part of what could be known of a generation's pairs, below which they are hard to tell."""
 ROUNDS = (1, 2)
 """How far a network may see, in cells."""
 FARTHER = 2.0
 """Standard errors by which a network that sees farther must know more, to be taken."""
 HELPS = 0.02
-"""Gain, in units of log 2, that all states must have over half of them for more of them to help."""
+"""Gain, in units of log 2, from which on seeing farther, or having more states, is worth it."""
 
 
 def from_pairs(
@@ -53,13 +58,14 @@ def from_pairs(
     assert isinstance(network, CellGraph)
     making = time.monotonic() + MAKING * (deadline - time.monotonic())
     pairs = Pairs(network, analytic, data, wanted.seed, wanted.threads, making)
+    follow(pairs, fresh(near), time.monotonic() + FOLLOWING * (deadline - time.monotonic()), narrator)
     # One network for each question, then the others of the committee: they take about as long together.
     asking = time.monotonic() + ASKING * (deadline - time.monotonic())
     asked = [near, farther, *([wide] if wide.knots else [])]
     answers = dict(zip(asked, pairs.train_each([Job(fresh(sight)) for sight in asked], asking, show), strict=True))
 
     def worth(sight: Sight) -> bool:
-        return sight in answers and surprise(answers[sight].gains - answers[near].gains) > FARTHER
+        return sight in answers and is_more(answers[sight].gains - answers[near].gains)
 
     chosen = Sight((farther if worth(farther) else near).rounds, wide.knots if worth(wide) else 0)
     known = {chosen: answers[chosen]} if chosen in answers else {}
@@ -68,12 +74,27 @@ def from_pairs(
     half, *trained = pairs.train_each([Job(fresh(chosen), half=True), *others], deadline, show)
     members = [*known.values(), *trained]
     closure = committee(fresh(chosen, wanted.members), [each.model for each in members])
-    gains, alone = pairs.gains(closure), members[0]
+    gains, alone = pairs.gains(closure, pairs.by_analytic), members[0]
     sure = f"{surprise(gains):.1f} standard errors above nothing"
     narrator.tell(
         f"A network that sees {chosen} knows {gains.mean() / np.log(2):.0%} of what could be known of pairs kept "
         f"apart ({sure if len(gains) > 1 else 'of one snapshot, so how sure that is cannot be told'})."
     )
-    more = alone.gains - half.gains
-    helps = surprise(more) > FARTHER and more.mean() > HELPS * np.log(2)
-    return closure, Seen(chosen, float(gains.mean()), surprise(gains), len(gains), bool(helps))
+    return closure, Seen(chosen, float(gains.mean()), surprise(gains), len(gains), is_more(alone.gains - half.gains))
+
+
+def follow(pairs: Pairs, closure: Hamiltonian, deadline: float, narrator: Narrator) -> None:
+    """Generations of pairs, each by chains of what has been learned from those before, until they are hard to tell."""
+    every = (deadline - time.monotonic()) / (2 * GENERATIONS + 1)
+    closure = pairs.train(Job(closure), every).model
+    for generation in range(1, GENERATIONS + 1):
+        narrator.show("pairs", generation, GENERATIONS)
+        parts = pairs.follow(closure, time.monotonic() + every)
+        closure = pairs.train(Job(closure, generation), every).model
+        if pairs.gains(closure, parts).mean() < HARD * np.log(2) or time.monotonic() > deadline:
+            break
+
+
+def is_more(gains: NDArray[np.float64]) -> bool:
+    """Whether a gain is sure and large enough to be worth anything."""
+    return bool(surprise(gains) > FARTHER and gains.mean() > HELPS * np.log(2))
