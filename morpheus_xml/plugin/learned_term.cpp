@@ -325,14 +325,14 @@ void LearnedTerm::look() {
 // A line that says how much follows, and then, in the machine's own numbers, cells, their types, their properties,
 // sites. What reads them keeps a few, evenly spaced, for retraining (morpheus_xml/uncertain.py).
 void LearnedTerm::keep_uncertain_lattice(std::int64_t mcs) {
+  // After the last step there may be daughters whose properties nobody can ask for any more.
+  if (!properties_.empty() && cells_.size() > listed_) return;
   if (++kept_lattices_ % MOST_LATTICES == 0) keep_every_ *= 2;
   const std::vector<std::int64_t> ids = host_ids();
-  std::vector<double> properties;
+  std::vector<double> properties;  // as they were read last: after the last step Morpheus has them no more
   for (const std::int64_t cell : cells_)
-    for (std::size_t number = 0; number < properties_.size(); ++number) {
-      const auto& symbols = symbols_[CPM::getCellIndex(CPM::CELL_ID(cell)).celltype];
-      properties.push_back(symbols.empty() ? 0.0 : symbols[number]->get(SymbolFocus(CPM::CELL_ID(cell))));
-    }
+    for (std::size_t number = 0; number < properties_.size(); ++number)
+      properties.push_back(values_[std::size_t(cell) * properties_.size() + number]);
   const std::string file = "uncertain" + label_ + ".lattices";
   std::ofstream out(file, std::ios::binary | (kept_lattices_ == 1 ? std::ios::trunc : std::ios::app));
   out << "lattice " << mcs << ' ' << uncertainty_->disagreement() << ' ' << uncertainty_->outside() << ' '
@@ -395,6 +395,7 @@ void LearnedTerm::set_properties(CPM::CELL_ID cell) {
       throw std::runtime_error("The property '" + properties_[number] + "' of cell " + std::to_string(cell) +
                                " is not a finite number, but the learned model reads it: give it a value.");
     library_->check(library_->mirror_set_property(mirror_, cell, std::int32_t(number), value));
+    values_[std::size_t(cell) * properties_.size() + number] = value;
     if (log_.is_open()) log_ << "p " << properties_[number] << ' ' << cell << ' ' << value << '\n';
   }
 }
@@ -421,19 +422,25 @@ void LearnedTerm::list_cells() {
       types_.push_back(model_type(cell));
       note(cell);
     }
+  listed_ = cells_.size();
 }
 
 void LearnedTerm::announce(CPM::CELL_ID cell) {
   if (cell < known_.size() && known_[cell]) return;
   note(cell);
+  cells_.push_back(cell);
+  types_.push_back(model_type(cell));
   std::int32_t followed = 0;
-  library_->check(library_->mirror_appear(mirror_, cell, model_type(cell), &followed));
+  library_->check(library_->mirror_appear(mirror_, cell, types_.back(), &followed));
   if (followed) set_properties(cell);
   else take_over();
 }
 
 void LearnedTerm::note(CPM::CELL_ID cell) {
-  if (cell >= known_.size()) known_.resize(std::size_t(cell) + 64, false);
+  if (cell >= known_.size()) {
+    known_.resize(std::size_t(cell) + 64, false);
+    values_.resize(known_.size() * properties_.size());
+  }
   known_[cell] = true;
 }
 

@@ -84,8 +84,10 @@ class LearnedTerm {
   std::vector<bool> carriers_;                  // by Morpheus' cell type
   std::vector<std::int32_t> type_of_celltype_;  // the model's type; 0: seen as medium
   std::vector<bool> known_;                     // by Morpheus' cell id: the mirror has heard of it
-  std::vector<std::int64_t> cells_;
+  std::vector<std::int64_t> cells_;             // as listed before the present step, and those that appeared in it
+  std::size_t listed_ = 0;
   std::vector<std::int32_t> types_;
+  std::vector<double> values_;  // of cells by their ids, all properties of each
 
   std::int64_t asked_site_ = -1;  // the last copy that Morpheus asked for
   CPM::CELL_ID asked_cell_ = 0;

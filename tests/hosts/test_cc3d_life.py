@@ -32,7 +32,10 @@ def watched(project: Path, model: Artifact, tmp_path: Path, steps: int, **option
     return ran
 
 
-def test_division_death_and_type_change(model: Artifact, tmp_path: Path) -> None:
+@pytest.mark.parametrize("knots", [0, 12])
+def test_division_death_and_type_change(model: Artifact, knots: int, tmp_path: Path) -> None:
+    if knots:  # energies of all pairs of cells by their distance
+        model = tissue_model(tmp_path / "knots.onnx", "graph1-closure", target_volume=25.0, knots=knots)
     step = """
 if mcs in (3, 10):
     for cell in list(self.cell_list)[:4]:

@@ -27,6 +27,7 @@ from .morpheus_host import (
     blocks,
     closure_model,
     doubles,
+    knotted_model,
     plugin_binary,
     shaped_model,
     sorting_model,
@@ -206,12 +207,15 @@ CHANGE = (
 )
 
 
-@pytest.mark.parametrize("geometry", ["square", "cubic"])
+@pytest.mark.parametrize("geometry", ["square", "hexagonal", "cubic"])
 @pytest.mark.parametrize(("event", "xml"), [("division", DIVISION), ("death", DEATH), ("type change", CHANGE)])
 def test_the_energy_follows_what_happens_to_cells(event: str, xml: str, geometry: str, tmp_path: Path) -> None:
     binary = plugin_binary()
     if geometry == "square":
         artifact, state = closure_model(tmp_path / "model.onnx"), squares((60, 60), 10, gap=2)
+    elif geometry == "hexagonal":
+        artifact = knotted_model(tmp_path / "model.onnx", geometry, "periodic", 49.0, order=1)
+        state = blocks(Lattice.of((50, 52), geometry), 7)
     else:
         artifact = lengthy_model(tmp_path / "model.onnx", geometry, "free")
         state = blocks(Lattice.of((20, 22, 24), geometry), 5)

@@ -17,20 +17,26 @@ from neuralcpm_bridge.delta import open_backend
 from neuralcpm_bridge.errors import UserError
 from neuralcpm_bridge.hosting.uncertainty import Limits, read_table
 from neuralcpm_bridge.initial import initial_state
+from neuralcpm_bridge.lattice import Lattice
 from neuralcpm_bridge.snapshots import load_snapshots
 from training.export import export
 from training.hamiltonians import Contact, Hamiltonian, Symbolic, Volume, make_preset
 
-from .morpheus_host import TYPES, plugin_binary
+from .morpheus_host import TYPES, blocks, plugin_binary
+from .test_morpheus_plugin import add_to_types
+from .test_morpheus_properties import DIVISION, with_properties
 
 GROWS_AT, STEPS = 60, 140
 
 
-def learned(path: Path, members: int = 1, largest: float = 60.0, weight: float = 1.0) -> Artifact:
+def learned(
+    path: Path, members: int = 1, largest: float = 60.0, weight: float = 1.0, properties: tuple[str, ...] = ()
+) -> Artifact:
     """Untrained members, which disagree about everything and know cells of up to `largest` sites; cells have 40."""
     torch.manual_seed(3)
     lattice = LatticeEntry.of("square", "periodic")
-    made = make_preset("graph1-closure", types=TYPES, lattice=lattice, target_volume=40.0, members=members)
+    options = {"types": TYPES, "lattice": lattice, "target_volume": 40.0}
+    made = make_preset("graph1-closure", members=members, properties=properties, **options)
     with torch.no_grad():
         made.network.low[1:], made.network.high[1:] = 0.0, 1e3
         made.network.high[1:, 0] = largest
@@ -139,3 +145,27 @@ def test_two_learned_models_keep_their_doubts_apart(tmp_path: Path) -> None:
     for file, artifact in (("uncertain.npz", first), ("uncertain2.npz", second)):
         assert load_snapshots(tmp_path / "run" / file).type_names == artifact.metadata.types
     assert not list((tmp_path / "run").glob("*.lattices"))
+
+
+@pytest.mark.parametrize(("until", "at"), [(38, [20, 40]), (99, [20])])
+def test_the_last_lattice_has_daughters_and_properties(until: int, at: list[int], tmp_path: Path) -> None:
+    """Looked at when Morpheus is gone: the properties of cells that were born in the last step cannot be asked for, and
+    such a lattice is left out."""
+    binary = plugin_binary()
+    artifact = learned(tmp_path / "model.onnx", members=2, largest=1e3, properties=("age", "marker"))
+    state = with_properties(blocks(Lattice.of((40, 40)), 7, gap=1))
+    model = new_model(artifact, state, RunPlan(steps=40, snapshots=2, seed=2), limits=Limits("warn", 1e-6))
+    add_to_types(model, DIVISION.replace("rand_uni", f"time &lt; {until} and rand_uni", 1))
+    model.write(tmp_path / "model.xml")
+    ran = run_model(tmp_path / "model.xml", tmp_path / "run", binary=binary)
+    kept = load_snapshots(tmp_path / "run" / "uncertain.npz")
+    assert ran.snapshots is not None
+    assert kept.arrays["mcs"].tolist() == at
+    found = {int(mcs): kept[number] for number, mcs in enumerate(kept.arrays["mcs"])}
+    for number, mcs in enumerate(ran.snapshots.arrays["mcs"]):
+        if mcs not in found:
+            continue
+        ours, theirs = found[int(mcs)], ran.snapshots[number]
+        assert ours.cells.size == theirs.cells.size > state.cells.size
+        markers = [np.sort(each.properties["marker"][each.cells]) for each in (ours, theirs)]
+        np.testing.assert_allclose(*markers, rtol=1e-8)
