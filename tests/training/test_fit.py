@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +20,10 @@ from neuralcpm_bridge.metrics.comparing import Measured
 from neuralcpm_bridge.sampling import ChainRules
 from neuralcpm_bridge.snapshots import Snapshots, load_snapshots
 from neuralcpm_bridge.state import CellState
-from training.config import ModelSection
+from training.config import ChainSection, ModelSection
 from training.datasets import RECIPES, TYPE_NAMES, generate, scattered_cells
 from training.engine import engine_model
-from training.fit import Given, Narrator, Wanted, fit, sight
+from training.fit import Given, Narrator, Wanted, analytic, fit, sight
 from training.fit import fitting as stages
 from training.fit import pairs as pairing
 from training.fit import relaxation as relaxing
@@ -33,6 +34,7 @@ from training.fit.analytic import (
     fit_flips,
     fresh,
     leave_data,
+    train_baseline,
     volumes_drift,
     warmer,
 )
@@ -89,6 +91,32 @@ def test_volumes_that_drift_are_corrected_by_chains() -> None:
     assert volumes_drift(leave_data(hamiltonian, data, 0, 1)[1], data)
     correct_volumes(hamiltonian, data, 0, 1)
     assert not volumes_drift(leave_data(hamiltonian, data, 3, 1)[1], data)
+
+
+def test_a_baseline_without_time_is_trained_for_few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    data, made = drawn(2, samples=8), list[int]()
+    hamiltonian = analytic_start(data, SECTION, 0, 1).hamiltonian
+    slopes = analytic.slopes
+
+    def counted(*given: Any) -> torch.Tensor:
+        made.append(1)
+        return slopes(*given)
+
+    monkeypatch.setattr(analytic, "slopes", counted)
+    chains = [ChainSection(start="mixed", reset=0.1, settle=30)]
+    train_baseline(hamiltonian, data, chains, 8, 0, 1, 20, time.monotonic() - 1)
+    assert len(made) / 2 == 3  # of data and of chains: a round in which they settle, one that is timed, a last one
+
+
+def test_without_time_the_network_stays_as_pairs_have_left_it(
+    elongated: Snapshots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_quick(monkeypatch)
+    monkeypatch.setattr(stages, "CHANCE", 0.0)
+    monkeypatch.setattr(stages, "WORTH_TRAINING", 1e12)
+    found = fit(elongated, tmp_path, Wanted(MINUTES, 1, 0, 1)).found
+    assert found["steps"] == 0
+    assert any("no time for training by chains" in event for event in found["events"])
 
 
 def test_pairs_kept_apart_tell_a_mechanism_from_none(elongated: Snapshots, monkeypatch: pytest.MonkeyPatch) -> None:

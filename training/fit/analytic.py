@@ -4,6 +4,7 @@ moments."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -186,15 +187,16 @@ def train_baseline(
     seed: int,
     threads: int,
     rounds: int,
+    deadline: float,
 ) -> float:
     """Train all analytic energies in place until chains have the data's moments; the largest of what is left, in
-    standard errors."""
+    standard errors. `deadline`, of `time.monotonic`: rounds become fewer where there is no time for them."""
     assert start.symbolic is not None
     start.symbolic.requires_grad_(True)
     start.symbolic.weight.requires_grad_(False)
     start.symbolic.offset.requires_grad_(False)
     parameters = [parameter for parameter in start.symbolic.parameters() if parameter.requires_grad]
-    return match_moments(start, parameters, data, Chains(tuple(chains), count), seed, threads, rounds)
+    return match_moments(start, parameters, data, Chains(tuple(chains), count), seed, threads, rounds, deadline)
 
 
 def match_moments(
@@ -205,6 +207,7 @@ def match_moments(
     seed: int,
     threads: int,
     rounds: int,
+    deadline: float = np.inf,
 ) -> float:
     """Natural gradient of the likelihood: θ moves by C⁻¹ (⟨∂H/∂θ⟩ of chains − that of data), C the covariance over
     chains, so that no rate has to be chosen; the mean over the later half of the rounds is kept.
@@ -213,7 +216,8 @@ def match_moments(
     """
     rng = np.random.default_rng([seed, 23])
     sampler, kept, left = ExactChains(threads=threads), [], []
-    for number in range(rounds):
+    number, began = 0, 0.0
+    while number < rounds:
         partners = data.chosen(rng.integers(len(data), size=chains.group.size))
         chains.advance(hamiltonian, sampler, partners, rng)
         assert chains.states is not None
@@ -232,6 +236,12 @@ def match_moments(
             kept.append(_flat(parameters))
             errors = torch.stack([values.var(0) / len(values) for values in varied]).sum(0)
             left.append(difference / (errors + 1e-12).sqrt())
+        number += 1
+        if number == 1:
+            began = time.monotonic()  # in the first round chains settle: it says nothing of the others
+        elif np.isfinite(deadline):
+            pace = (time.monotonic() - began) / (number - 1)
+            rounds = min(rounds, max(number + 1, number + int((deadline - time.monotonic()) / pace)))
     _put(parameters, torch.stack(kept).mean(0))
     return float(torch.stack(left).mean(0).abs().max())
 

@@ -55,13 +55,17 @@ DATA_FILE = "data.npz"
 """The data as they were given."""
 REPLICATES = 64
 BASELINE_CHAINS, BASELINE_ROUNDS = 48, 48
-RELAXING, PAIRS, SAMPLING, RESERVE = 0.2, 0.4, 0.3, 0.1
-"""Shares of the time for measuring how long cells take to settle, for pairs, for samples, and for what comes last."""
+RELAXING, PAIRS, BASELINE, SAMPLING, RESERVE = 0.2, 0.4, 0.2, 0.3, 0.1
+"""Shares of the time that is left for measuring how long cells take to settle, for pairs, for the baseline, for
+samples, and for what comes last."""
 SAMPLED = 3
 """Models that are sampled: the baseline, the closure by pairs, the closure by chains."""
+WORTH_TRAINING = 2.0
+"""Times as long as a model's samples take that must be left for training it by chains and sampling it again."""
 CHANCE, FARTHEST = 1.2, 3.0
 """Misfit, and standard errors of any measure, up to which samples are as like the data as chance lets them be."""
-SHORTEST_SETTLE = 60
+SHORTEST_SETTLE = 20
+"""Monte Carlo steps, however little time there is: cells have just grown."""
 SOMETHING, MISSED = 3.0, 4.0
 """Standard errors by which a network must know more than nothing, or a baseline miss a measure, for a closure."""
 
@@ -139,8 +143,9 @@ class Fitting:
         cells = " to ".join(dict.fromkeys(str(count) for count in found.cells))
         types = ", ".join(f"{each.name} of {each.volume[0]:.0f} ± {each.volume[1]:.0f} sites" for each in found.types)
         self.narrator.tell(
-            f"{found.states} states of {size_text(lattice.shape)} sites ({lattice.geometry.name}), {cells} cells each: "
-            f"{types}; {len(self.train)} to train on, {len(self.prepared.judge)} to judge by."
+            f"{found.states} state{'s' * (found.states != 1)} of {size_text(lattice.shape)} sites "
+            f"({lattice.geometry.name}), {cells} cells each: {types}; {len(self.train)} to train on, "
+            f"{len(self.prepared.judge)} to judge by."
         )
         for line in self.prepared.said:
             self.narrator.tell(line)
@@ -189,6 +194,7 @@ class Fitting:
                 seed,
                 threads,
                 BASELINE_ROUNDS,
+                self.clock.until(BASELINE),
             )
         plan = Plan(
             section,
@@ -248,12 +254,18 @@ class Fitting:
         """As pairs have left it, or trained on by chains where its samples are unlike the states it was trained on, if
         that brings them nearer; with its samples."""
         assert plan.closure is not None
+        began = self.clock.spent
         samples = self._sample(plan.closure, plan.lengths, PAIRS_STREAM)
+        sampling = self.clock.spent - began
         before = judge(samples, self.train_rows, self.train)
         self.steps = 0
         if before.misfit <= CHANCE and max(map(abs, before.distances.values())) <= FARTHEST:
             self.narrator.tell("Its samples are as like the data as chance lets them be: no chains are needed.")
             return plan.closure, samples, []
+        if self.clock.left < WORTH_TRAINING * sampling:
+            short = "there is no time for training by chains: the network is as pairs have left it"
+            self.narrator.tell(f"Note: {short}; more --minutes would help.")
+            return plan.closure, samples, [short]
         trained, events = self._train(plan)
         fresh = self._sample(trained, plan.lengths, CLOSURE_STREAM)
         if judge(fresh, self.train_rows, self.train).misfit <= before.misfit:
@@ -309,7 +321,9 @@ class Fitting:
         lattice, seen, adds = self.train.lattice, plan.seen, why_silent is None
         columns = {"data": self.wanted_rows, "closure": closure.rows, "baseline": baseline.rows}
         titles = [title for title in self.wanted_rows if all(title in rows for rows in columns.values())]
-        more = None if seen is None or not adds else "yes" if seen.more_helps else "no"
+        # Of states that are judged by themselves nobody can tell whether more of them would help.
+        tellable = seen is not None and adds and self.prepared.judge is not self.train
+        more = None if not tellable else "yes" if seen is not None and seen.more_helps else "no"
         return {
             "verdict": verdict(closure, baseline, why_silent, more),
             "adds": adds,

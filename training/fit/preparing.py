@@ -64,9 +64,7 @@ def prepare(data: Snapshots, seed: int, may_coarsen: bool = True) -> Prepared:
         )
     train, judge = parted(data, seed)
     if len(data) < ENOUGH_TO_HOLD_OUT:
-        said.append(
-            f"{len(data)} states are too few to keep some apart: the model is judged by those it was trained on."
-        )
+        said.append(f"Too few states to keep some apart ({len(data)}): the model is judged by those it was trained on.")
     cells = sum(state.cells.size for state in train)
     if cells < ENOUGH_CELLS:
         said.append(
