@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,8 +61,10 @@ RELAXING, PAIRS, BASELINE, SAMPLING, RESERVE = 0.2, 0.4, 0.2, 0.3, 0.1
 samples, and for what comes last."""
 SAMPLED = 3
 """Models that are sampled: the baseline, the closure by pairs, the closure by chains."""
-WORTH_TRAINING = 2.0
-"""Times as long as a model's samples take that must be left for training it by chains and sampling it again."""
+WORTH_TRAINING = 1.0
+"""Times as long as a model's samples take that there must be for training it by chains."""
+JUDGING = 0.05
+"""Share of all the time for what comes behind the last samples: judging them, writing everything down."""
 CHANCE, FARTHEST = 1.2, 3.0
 """Misfit, and standard errors of any measure, up to which samples are as like the data as chance lets them be."""
 SHORTEST_SETTLE = 20
@@ -262,11 +265,12 @@ class Fitting:
         if before.misfit <= CHANCE and max(map(abs, before.distances.values())) <= FARTHEST:
             self.narrator.tell("Its samples are as like the data as chance lets them be: no chains are needed.")
             return plan.closure, samples, []
-        if self.clock.left < WORTH_TRAINING * sampling:
+        seconds = self.clock.left - 1.2 * sampling - JUDGING * self.clock.seconds  # a trained model may be slower
+        if seconds < WORTH_TRAINING * sampling:
             short = "there is no time for training by chains: the network is as pairs have left it"
             self.narrator.tell(f"Note: {short}; more --minutes would help.")
             return plan.closure, samples, [short]
-        trained, events = self._train(plan)
+        trained, events = self._train(plan, time.monotonic() + seconds)
         fresh = self._sample(trained, plan.lengths, CLOSURE_STREAM)
         if judge(fresh, self.train_rows, self.train).misfit <= before.misfit:
             return trained, fresh, events
@@ -275,8 +279,8 @@ class Fitting:
         self.steps = 0
         return plan.closure, samples, [*events, kept]
 
-    def _train(self, plan: Plan) -> tuple[Hamiltonian, list[str]]:
-        """By chains from scattered starts and from data, from where pairs have led."""
+    def _train(self, plan: Plan, deadline: float) -> tuple[Hamiltonian, list[str]]:
+        """By chains from scattered starts and from data, from where pairs have led; `deadline`: of `time.monotonic`."""
         assert plan.closure is not None
         assert plan.seen is not None
         wanted = self.wanted
@@ -289,10 +293,8 @@ class Fitting:
         def show(report: Report) -> None:
             self.narrator.show("training by chains", report.step, report.steps)
 
-        last = SAMPLING / SAMPLED
-        share = (1 - SAMPLING - RESERVE) / (1 - SAMPLING + last)
         try:
-            model, events = trainer.run(show, deadline=self.clock.until(share)), trainer.events
+            model, events = trainer.run(show, deadline=deadline), trainer.events
         except TrainingDiverged:
             kept = f"it left the rails too often: the weights of step {trainer.good.step} are kept"
             model, events = trainer.last_good(), [*trainer.events, f"step {trainer.step}: {kept}"]

@@ -46,6 +46,8 @@ from .task import Narrator, Wanted
 MODEL_FILE = "model.onnx"
 RETURNING = 0.5
 """Share of chains from scattered starts that leave uncertain lattices instead."""
+TRAINING = 0.75
+"""Share of the time for training; the rest is for sampling and judging."""
 AS_GOOD = 1.5
 """Factor of a mean square distance that chance alone makes."""
 JUDGED = 32
@@ -148,13 +150,13 @@ class Refitting(Fitting):
 
     def _closure(self, plan: Plan) -> tuple[Hamiltonian, Snapshots, list[str]]:
         """Trained in any case: it is the user who compares, by what the verdict says of both."""
-        model, events = self._train(plan)
+        model, events = self._train(plan, self.clock.until(TRAINING))
         return model, self._sample(model, plan.lengths, CLOSURE_STREAM), events
 
-    def _train(self, plan: Plan) -> tuple[Hamiltonian, list[str]]:
+    def _train(self, plan: Plan, deadline: float) -> tuple[Hamiltonian, list[str]]:
         assert plan.closure is not None
         before = self._return(plan.closure, plan)
-        model, events = super()._train(plan)
+        model, events = super()._train(plan, deadline)
         after = self._return(model, plan)
         self.returned = {"lattices": len(self.lattices), "misfit": {"before": before.misfit, "after": after.misfit}}
         return model, events
