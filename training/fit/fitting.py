@@ -63,7 +63,7 @@ SAMPLED = 3
 """Models that are sampled: the baseline, the closure by pairs, the closure by chains."""
 WORTH_TRAINING = 1.0
 """Times as long as a model's samples take that there must be for training it by chains."""
-JUDGING = 0.05
+JUDGING = 0.1
 """Share of all the time for what comes behind the last samples: judging them, writing everything down."""
 CHANCE, FARTHEST = 1.2, 3.0
 """Misfit, and standard errors of any measure, up to which samples are as like the data as chance lets them be."""
